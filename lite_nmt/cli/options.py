@@ -1,0 +1,48 @@
+"""Options that more than one verb takes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lite_nmt.config import DecodeConfig
+
+_DECODE = ("beam", "length_penalty", "penalty", "min_length", "max_length", "no_repeat_ngram")
+
+
+def positive(text: str) -> int:
+    """An argparse type: a whole number, at least 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def add_decode_options(parser: argparse.ArgumentParser) -> None:
+    """How to search, and where to compute."""
+    group = parser.add_argument_group("search", "defaults come from the checkpoint; lengths are in tokens")
+    group.add_argument("--beam", type=int, metavar="N", help="hypotheses kept at each step; 1 is greedy")
+    group.add_argument("--length-penalty", type=float, metavar="A", help="exponent a; larger favours long output")
+    group.add_argument("--penalty", choices=("power", "gnmt"), help="divide by n^a, or by ((5 + n) / 6)^a")
+    group.add_argument("--min-length", type=int, metavar="N")
+    group.add_argument("--max-length", type=int, metavar="N", help="0: 1.5 times the source plus 20")
+    group.add_argument("--no-repeat-ngram", type=int, metavar="N", help="never say the same N tokens twice; 0: may")
+    group = parser.add_argument_group("computing")
+    group.add_argument("--batch-tokens", type=positive, default=4096, metavar="N", help="source tokens at once (%(default)s)")
+    group.add_argument("--buffer", type=positive, metavar="LINES", help="lines read and sorted by length at once")
+    group.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
+    group.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps (%(default)s)")
+
+
+def decode_config(args: argparse.Namespace, base: DecodeConfig) -> DecodeConfig:
+    """The checkpoint's settings with those given laid over them, all checked."""
+    import dataclasses
+
+    from lite_nmt.config import DecodeConfig, from_dict
+
+    given = {name: getattr(args, name) for name in _DECODE if getattr(args, name) is not None}
+    return from_dict(DecodeConfig, dataclasses.asdict(base) | given, "decode")

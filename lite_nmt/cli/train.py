@@ -1,0 +1,94 @@
+"""``lite-nmt train``: from text files to a model, under a stated budget."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = subparsers.add_parser(
+        "train",
+        help="train a model under a Mult-Adds budget",
+        description="Train a translation model. With --budget and no --preset, the widest Lite Transformer that fits "
+        "is trained. Under torchrun, several processes train one model together.",
+    )
+    parser.add_argument("--data", type=Path, help="folder with train.SRC, train.TGT and valid.*")
+    parser.add_argument("--src", default="de", help="source language, the source files' ending (default: de)")
+    parser.add_argument("--tgt", default="en", help="target language, the target files' ending (default: en)")
+    parser.add_argument("--out", type=Path, required=True, help="run folder; its model/ is the result")
+    parser.add_argument("--budget", help="largest Mult-Adds for 30 to 30 tokens: 100M, 300M, 500M")
+    parser.add_argument("--count", choices=("paper", "full"), default="paper", help="how the budget is counted")
+    parser.add_argument("--allow-over-budget", action="store_true", help="train a model over the budget all the same")
+    parser.add_argument("--preset", help="a configuration by name; see `lite-nmt presets`")
+    parser.add_argument("--config", type=Path, help="TOML file, laid over the preset")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="one setting, such as train.steps=2000"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, and print where the model is and what it cost."""
+    import dataclasses
+    import json
+
+    from lite_nmt.profiling.budget import quantity
+    from lite_nmt.profiling.cost import cost
+    from lite_nmt.train.run import SETTINGS, train
+
+    resumed = args.resume and (args.out / SETTINGS).exists()
+    config = resumed_configuration(args) if resumed else configuration(args)
+    total = cost(config)
+    print(
+        f"{quantity(total.mult_adds())} Mult-Adds ({quantity(total.mult_adds('full'))} with the output projection), "
+        f"{quantity(total.parameters())} parameters ({quantity(total.parameters('full'))} with embeddings)",
+        file=sys.stderr,
+    )
+    check_budget(config, args)
+    result = train(config, args.data, (args.src, args.tgt), args.out, args.resume, args.device)
+    if args.json:
+        print(json.dumps({**dataclasses.asdict(result), "model": str(result.model)}))
+        return 0
+    bleu = f", validation BLEU {result.metrics['valid_bleu']:.2f} (greedy)" if "valid_bleu" in result.metrics else ""
+    print(f"{result.model}: {result.step} updates{bleu}")
+    print(result.footprint.sentence())
+    return 0
+
+
+def configuration(args: argparse.Namespace):  # type: ignore[no-untyped-def]  # Config, imported late
+    """Preset or budget, then the file, then single settings."""
+    from lite_nmt.config import load_preset, load_toml, parse_setting
+    from lite_nmt.profiling.budget import BUDGET_PRESET, parse_budget, widest
+
+    overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
+    if args.preset is None and args.budget:
+        return widest(parse_budget(args.budget), args.count, *overrides)
+    return load_preset(args.preset or BUDGET_PRESET, *overrides)
+
+
+def resumed_configuration(args: argparse.Namespace):  # type: ignore[no-untyped-def]  # Config, imported late
+    """The run's own settings, with what is to change laid over them."""
+    from lite_nmt.config import Config, from_dict, load_toml, merge, parse_setting
+    from lite_nmt.train.run import settings
+
+    overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
+    return from_dict(Config, merge(settings(args.out)[0].to_dict(), *overrides))
+
+
+def check_budget(config, args: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]  # Config, imported late
+    """Refuse a model over a stated budget, warn of one over the mobile limits."""
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.profiling.budget import MOBILE_MULT_ADDS, breaches, parse_budget
+
+    limit = parse_budget(args.budget) if args.budget else MOBILE_MULT_ADDS
+    found = breaches(config, limit, args.count)
+    if found and args.budget and not args.allow_over_budget:
+        raise LiteNmtError("; ".join(found) + ". Train it all the same with --allow-over-budget.")
+    for sentence in found:
+        print(f"warning: {sentence}", file=sys.stderr)

@@ -1,0 +1,276 @@
+"""Configuration is data: frozen dataclasses, read from TOML, checked by name before anything is loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lite_nmt.errors import LiteNmtError
+
+MIXERS = ("attention", "lightconv", "dynamicconv", "talk", "average", "cnn", "lsra")
+CONVOLUTIONS = ("lightconv", "dynamicconv", "talk")
+WEIGHT_NORMS = ("softmax", "none", "sigmoid", "tanh", "l1", "l2")
+
+
+def _number(default: float, low: float = 0.0, high: float = math.inf) -> Any:
+    return field(default=default, metadata={"range": (low, high)})
+
+
+def _choice(default: str, *choices: str) -> Any:
+    return field(default=default, metadata={"choices": choices})
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """One side of the model: how many layers, and what moves information across time in them.
+
+    A schedule (``kernels``, ``windows``) names one size for each layer, from the first to the last; a shorter
+    one repeats its last value, a longer one is cut, so that depth can be changed without rewriting it.
+    """
+
+    layers: int = _number(6, 1, 1000)
+    mixer: str = _choice("lsra", *MIXERS)
+    heads: int = _number(4, 1)  # attention heads
+    conv: str = _choice("lightconv", *CONVOLUTIONS)  # the convolution inside LSRA
+    conv_heads: int = _number(4, 0)  # weight sharing H; 0 gives each channel its own kernel (H = C)
+    kernels: tuple[int, ...] = field(default=(3, 7, 15, 31, 31, 31), metadata={"range": (1, 100_000)})
+    windows: tuple[int, ...] = field(default=(), metadata={"range": (1, 100_000)})  # attention; empty: unlimited
+    glu: bool = False  # gated linear unit in the convolution's input projection
+    weight_norm: str = _choice("softmax", *WEIGHT_NORMS)  # Pay Less Attention, Table 6
+    weight_dropout: float = _number(0.0, 0, 0.99)  # DropConnect on the normalised taps
+    renormalize: bool = False  # leave taps that fall outside the sentence out of the softmax
+    ffn: int = _number(256, 1)
+
+    def kernel(self, layer: int) -> int:
+        """Taps of one layer's convolution."""
+        return self.kernels[min(layer, len(self.kernels) - 1)]
+
+    def window(self, layer: int) -> int | None:
+        """Attention window of one layer, or None where it sees everything."""
+        return self.windows[min(layer, len(self.windows) - 1)] if self.windows else None
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """An encoder-decoder. Widths are channels; rates are probabilities."""
+
+    width: int = _number(160, 2, 65_536)
+    encoder: StackConfig = StackConfig()
+    decoder: StackConfig = StackConfig()
+    cross_heads: int = _number(4, 1)
+    activation: str = _choice("relu", "relu", "swish")
+    norm: str = _choice("post", "post", "pre")
+    dropout: float = _number(0.1, 0, 0.99)
+    attention_dropout: float = _number(0.0, 0, 0.99)
+    ffn_dropout: float = _number(0.0, 0, 0.99)
+    tie: str = _choice("all", "all", "output", "none")  # which of source, target and output embeddings are one
+
+
+@dataclass(frozen=True)
+class VocabularyConfig:
+    """SentencePiece. A joint vocabulary serves both sides; sizes are upper limits on a small corpus."""
+
+    kind: str = _choice("bpe", "bpe", "unigram")
+    joint: bool = True
+    source: int = _number(8000, 8, 1_000_000)
+    target: int = _number(8000, 8, 1_000_000)
+    coverage: float = _number(0.9995, 0.9, 1.0)  # share of characters kept; the rest is spelled in bytes
+    max_length: int = _number(256, 1, 100_000)  # tokens a side; longer training pairs are left out and counted
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The recipe. ``batch_tokens`` counts target tokens, padding included; an update sees
+    ``batch_tokens * accumulate`` of them, over all processes together."""
+
+    steps: int = _number(50_000, 1)
+    batch_tokens: int = _number(4096, 1)
+    accumulate: int = _number(1, 1)
+    lr: float = _number(5e-4, 0, 100)
+    schedule: str = _choice("inverse_sqrt", "inverse_sqrt", "cosine")
+    warmup: int = _number(4000, 0)
+    warmup_lr: float = _number(1e-7, 0, 100)
+    min_lr: float = _number(1e-7, 0, 100)  # where cosine ends
+    betas: tuple[float, ...] = field(default=(0.9, 0.98), metadata={"range": (0, 0.9999999)})
+    weight_decay: float = _number(1e-4, 0, 1)
+    clip: float = _number(0.0, 0)  # largest gradient norm; 0 leaves it alone
+    label_smoothing: float = _number(0.1, 0, 0.99)
+    precision: str = _choice("fp32", "fp32", "bf16", "fp16")
+    compile: bool = False
+    seed: int = _number(1, 0, 2**31 - 1)
+    threads: int = _number(0, 0, 1024)  # CPU threads; 0 leaves PyTorch's choice
+    log_every: int = _number(50, 1)
+    valid_every: int = _number(1000, 1)
+    valid_bleu: bool = True  # translate the validation side greedily at each validation
+    save_every: int = _number(1000, 1)
+    keep: int = _number(10, 1)  # checkpoints kept on disk, beside the best one
+    average: int = _number(10, 0)  # last checkpoints averaged at the end; 0 or 1: none
+    finish: str = _choice("average", "average", "best", "last")  # which weights the run ends with
+    stop_on: str = _choice("none", "none", "bleu", "loss")
+    patience: int = _number(10, 1)  # validations without a better value before the run stops
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """Beam search. Lengths are in tokens, the end marker left out."""
+
+    beam: int = _number(4, 1, 1000)
+    length_penalty: float = _number(0.6, -10, 10)
+    penalty: str = _choice("power", "power", "gnmt")  # lp(n) = n^a, or ((5 + n) / 6)^a
+    min_length: int = _number(0, 0)
+    max_length: int = _number(0, 0)  # 0: 1.5 times the source plus 20
+    no_repeat_ngram: int = _number(0, 0)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a run."""
+
+    model: ModelConfig = ModelConfig()
+    vocabulary: VocabularyConfig = VocabularyConfig()
+    train: TrainConfig = TrainConfig()
+    decode: DecodeConfig = DecodeConfig()
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        _check_model(self.model, self.vocabulary)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return typing.cast(dict[str, Any], json.loads(json.dumps(dataclasses.asdict(self))))
+
+
+def _check_model(model: ModelConfig, vocabulary: VocabularyConfig) -> None:
+    width = model.width
+    if width % 2:
+        raise LiteNmtError(f"model.width is {width}; sinusoidal positions need an even number.")
+    if width % model.cross_heads:
+        raise LiteNmtError(f"model.width is {width}, which model.cross_heads = {model.cross_heads} does not divide.")
+    for side in ("encoder", "decoder"):
+        stack: StackConfig = getattr(model, side)
+        mixed = width // 2 if stack.mixer == "lsra" else width
+        share = "half of model.width" if stack.mixer == "lsra" else "model.width"
+        if stack.mixer in ("attention", "lsra") and mixed % stack.heads:
+            raise LiteNmtError(f"{share} is {mixed}, which model.{side}.heads = {stack.heads} does not divide.")
+        if stack.mixer in (*CONVOLUTIONS, "lsra") and stack.conv_heads and mixed % stack.conv_heads:
+            raise LiteNmtError(
+                f"{share} is {mixed}, which model.{side}.conv_heads = {stack.conv_heads} does not divide."
+            )
+        if not stack.kernels:
+            raise LiteNmtError(f"model.{side}.kernels is empty; give at least one size.")
+    if model.tie == "all" and not vocabulary.joint:
+        raise LiteNmtError('model.tie is "all", which needs vocabulary.joint = true; use "output" or "none".')
+
+
+T = TypeVar("T")
+
+
+def from_dict(kind: type[T], data: Mapping[str, Any], where: str = "") -> T:
+    """Build a config dataclass from plain data.
+
+    Raises:
+        LiteNmtError: an unknown key (the nearest is suggested), a wrong type or a value out of range, by name.
+    """
+    if not isinstance(data, Mapping):
+        raise LiteNmtError(f"{where or 'the configuration'} is {data!r}; it must be a table of keys and values.")
+    fields = {f.name: f for f in dataclasses.fields(typing.cast(Any, kind))}
+    hints = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        name = f"{where}.{key}" if where else key
+        if key not in fields:
+            raise LiteNmtError(f"unknown setting {name}{_suggest(key, list(fields))}.")
+        values[key] = _convert(hints[key], value, name, fields[key].metadata)
+    return kind(**values)
+
+
+def _convert(hint: Any, value: Any, name: str, limits: Mapping[str, Any]) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return from_dict(typing.cast(type[Any], hint), value, name)
+    if typing.get_origin(hint) is tuple:
+        item = typing.get_args(hint)[0]
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise LiteNmtError(f"{name} is {value!r}; it must be a list of numbers.")
+        return tuple(_convert(item, v, f"{name}[{i}]", limits) for i, v in enumerate(value))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+        raise LiteNmtError(f"{name} is {value!r}; it must be {kinds[hint]}.")
+    if "range" in limits:
+        low, high = limits["range"]
+        if not low <= value <= high:
+            reach = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+            raise LiteNmtError(f"{name} is {value!r}; it must be {reach}.")
+    if "choices" in limits and value not in limits["choices"]:
+        raise LiteNmtError(f"{name} is {value!r}; it must be one of {', '.join(limits['choices'])}.")
+    return value
+
+
+def _suggest(word: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
+    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file as plain data."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LiteNmtError(f"{path} is not valid TOML: {error}.") from error
+
+
+def merge(base: Mapping[str, Any], *overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay tables over one another, the last one on top."""
+    result = dict(base)
+    for override in overrides:
+        for key, value in override.items():
+            below = result.get(key)
+            nested = isinstance(below, Mapping) and isinstance(value, Mapping)
+            result[key] = merge(below, value) if nested else value  # type: ignore[arg-type]  # nested says so
+    return result
+
+
+def parse_setting(text: str) -> dict[str, Any]:
+    """Turn ``model.encoder.layers=3`` into a nested table; the value is TOML, or a bare string."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise LiteNmtError(f"--set {text!r} is not of the form key=value.")
+    try:
+        parsed: Any = tomllib.loads(f"v = {value}")["v"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    for part in reversed(key.strip().split(".")):
+        parsed = {part: parsed}
+    return typing.cast(dict[str, Any], parsed)
+
+
+def preset_names() -> list[str]:
+    """Names of the presets that come with the package."""
+    files = resources.files("lite_nmt.presets").iterdir()
+    return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
+
+
+def preset_table(name: str) -> dict[str, Any]:
+    """A preset as plain data, ready to be overridden."""
+    names = preset_names()
+    if name not in names:
+        raise LiteNmtError(f"there is no preset {name}{_suggest(name, names)}. See `lite-nmt presets`.")
+    text = resources.files("lite_nmt.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def load_preset(name: str, *overrides: Mapping[str, Any]) -> Config:
+    """A preset as a :class:`Config`, with tables laid over it."""
+    return from_dict(Config, merge(preset_table(name), *overrides))

@@ -1,0 +1,1 @@
+"""Parallel text: reading, vocabulary, batches, and a corpus that the project generates itself."""

@@ -1,0 +1,106 @@
+"""SentencePiece vocabularies: one that serves both sides, or one for each."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from lite_nmt.config import VocabularyConfig
+from lite_nmt.errors import LiteNmtError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
+
+
+class Vocabulary:
+    """Text to token numbers and back. The four special tokens have the same numbers on both sides."""
+
+    def __init__(self, source: bytes, target: bytes | None) -> None:
+        """
+        Args:
+            source: a SentencePiece model; it serves both sides where ``target`` is None.
+        """
+        self.source_model, self.target_model = source, target
+        self.source = _processor(source)
+        self.target = self.source if target is None else _processor(target)
+
+    @classmethod
+    def load(cls, folder: Path) -> Vocabulary:
+        """Read what :meth:`files` was written to."""
+        source, target = folder / SOURCE_FILE, folder / TARGET_FILE
+        try:
+            return cls(source.read_bytes(), target.read_bytes() if target.exists() else None)
+        except OSError as error:
+            raise LiteNmtError(f"cannot read the vocabulary {error.filename}: {error.strerror}.") from error
+
+    def files(self) -> dict[str, bytes]:
+        """File names and contents, for a checkpoint or a bundle."""
+        files = {SOURCE_FILE: self.source_model}
+        if self.target_model is not None:
+            files[TARGET_FILE] = self.target_model
+        return files
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        """Token numbers, each sentence closed by EOS."""
+        return [[*ids, EOS] for ids in self.source.encode(list(lines))]
+
+    def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
+        """Token numbers, each sentence closed by EOS."""
+        return [[*ids, EOS] for ids in self.target.encode(list(lines))]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Target text of token numbers; special tokens are left out."""
+        return str(self.target.decode([t for t in tokens if t > EOS]))
+
+
+def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise LiteNmtError("the vocabulary is not a SentencePiece model; train or copy it again.") from error
+    special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    if special != (PAD, UNK, BOS, EOS):
+        raise LiteNmtError(f"the vocabulary numbers pad, unk, bos, eos as {special}; it must be (0, 1, 2, 3).")
+    return processor
+
+
+def train_vocabulary(config: VocabularyConfig, source: Iterator[str], target: Iterator[str], seed: int) -> Vocabulary:
+    """Train on the training side alone; sizes shrink where the text is too small for them."""
+
+    def both() -> Iterator[str]:
+        yield from source
+        yield from target
+
+    if config.joint:
+        return Vocabulary(_train(config, config.target, both(), seed), None)
+    return Vocabulary(_train(config, config.source, source, seed), _train(config, config.target, target, seed))
+
+
+def _train(config: VocabularyConfig, size: int, lines: Iterator[str], seed: int) -> bytes:
+    model = io.BytesIO()
+    sentencepiece.set_random_generator_seed(seed)
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines,
+            model_writer=model,
+            model_type=config.kind,
+            vocab_size=size,
+            hard_vocab_limit=False,
+            character_coverage=config.coverage,
+            byte_fallback=True,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            input_sentence_size=5_000_000,
+            shuffle_input_sentence=True,
+            max_sentence_length=16_384,
+            num_threads=1,  # more threads give another result
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        raise LiteNmtError(f"SentencePiece could not train a vocabulary of {size} on this text: {error}.") from error
+    return model.getvalue()

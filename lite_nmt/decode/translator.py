@@ -1,0 +1,238 @@
+"""Text in, text out: the Python interface, and what the command line stands on."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+import torch
+from torch import Tensor
+
+from lite_nmt.config import Config, DecodeConfig
+from lite_nmt.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from lite_nmt.decode.lines import clean
+from lite_nmt.decode.search import Hypothesis, search
+from lite_nmt.decode.segments import split
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.models import checkpoint
+from lite_nmt.models.translation import TranslationModel
+
+Alignment = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One translation of a line.
+
+    Of a line that was translated in parts, ``score`` and ``logprob`` are the sums over the parts, and
+    ``alignment`` counts pieces from the start of the line.
+    """
+
+    text: str
+    score: float  # length-penalised log-probability, natural logarithm
+    logprob: float
+    pieces: tuple[str, ...]  # SentencePiece pieces, without the end marker
+    alignment: Alignment | None  # (source piece, target piece) for each target piece, where asked for
+
+    @property
+    def pharaoh(self) -> str:
+        """The alignment as ``0-0 1-2``, source first."""
+        return " ".join(f"{source}-{target}" for source, target in self.alignment or ())
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A line and what it may be translated to, the best first. A blank line has one candidate, blank."""
+
+    source: str
+    pieces: tuple[str, ...]  # the source's, without the end marker
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def text(self) -> str:
+        """The best translation."""
+        return self.candidates[0].text
+
+
+class Translator:
+    """A model, its vocabulary, and how it likes to search."""
+
+    def __init__(
+        self, config: Config, vocabulary: Vocabulary, model: TranslationModel, languages: tuple[str, str]
+    ) -> None:
+        """
+        Args:
+            model: on the device to use; it is put in eval mode.
+        """
+        self.config, self.vocabulary, self.languages = config, vocabulary, languages
+        self.model = model.eval()
+        self.device = model.target.weight.device
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "cpu", threads: int | None = None) -> Translator:
+        """Open a run or checkpoint folder.
+
+        Args:
+            device: as PyTorch names it: "cpu", "cuda", "cuda:1", "mps".
+            threads: CPU threads, for the whole process; None leaves PyTorch's choice.
+
+        Raises:
+            LiteNmtError: there is no whole checkpoint, or no such device.
+        """
+        if threads is not None:
+            torch.set_num_threads(threads)
+        place = _device(device)
+        saved = checkpoint.load(Path(path))
+        return cls(saved.config, saved.vocabulary, saved.model(place), saved.languages)
+
+    @overload
+    def translate(self, lines: str, decode: DecodeConfig | None = None, batch_tokens: int = 4096) -> str: ...
+    @overload
+    def translate(
+        self, lines: Sequence[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+    ) -> list[str]: ...
+    def translate(
+        self, lines: str | Sequence[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+    ) -> str | list[str]:
+        """The best translation of one line, or of each of several, in their order."""
+        one = isinstance(lines, str)
+        texts = [t.text for t in self.translate_all([lines] if isinstance(lines, str) else lines, decode, batch_tokens)]
+        return texts[0] if one else texts
+
+    def translate_all(
+        self,
+        lines: Sequence[str],
+        decode: DecodeConfig | None = None,
+        batch_tokens: int = 4096,
+        nbest: int = 1,
+        alignments: bool = False,
+    ) -> list[Translation]:
+        """Translate with all that is known of the result.
+
+        Args:
+            lines: any text; control characters and line breaks are read as spaces.
+            decode: how to search; None takes the checkpoint's settings.
+            batch_tokens: source tokens translated at once, padding included. It changes speed and memory alone.
+            nbest: candidates a line, at most the beam. A line may have fewer, never none.
+            alignments: say for each target piece which source piece the last layer looked at most.
+
+        Warns:
+            UserWarning: a line is longer than any the model saw in training, and is translated in parts.
+
+        Raises:
+            LiteNmtError: the settings contradict one another, or the model's scores are not numbers.
+        """
+        decode = self.config.decode if decode is None else decode
+        texts = [clean(line) for line in lines]
+        tokens = [ids[:-1] for ids in self.vocabulary.encode_source(texts)] if texts else []
+        pieces = [tuple(self.vocabulary.source.id_to_piece(ids)) for ids in tokens]
+        limit = max(self.config.vocabulary.max_length - 1, 1)  # without the end marker
+        parts: list[list[int]] = []
+        runs: list[list[tuple[int, int]]] = []  # of each line: part, and where in the line it starts
+        for ids, spelled in zip(tokens, pieces, strict=True):
+            cuts = split(spelled, limit) if ids else []
+            runs.append([(len(parts) + i, cut.start) for i, cut in enumerate(cuts)])
+            parts += [ids[cut] for cut in cuts]
+        if len(parts) > len(texts) - tokens.count([]):
+            warnings.warn(
+                f"lines longer than {limit} pieces, the most the model saw in training, are translated in parts.",
+                stacklevel=2,
+            )
+        found = self._search(parts, decode, batch_tokens, nbest, alignments)
+        return [
+            Translation(text, spelled, _join([found[part] for part, _ in run], [start for _, start in run]))
+            for text, spelled, run in zip(texts, pieces, runs, strict=True)
+        ]
+
+    def _search(
+        self, parts: Sequence[list[int]], decode: DecodeConfig, batch_tokens: int, nbest: int, alignments: bool
+    ) -> list[list[Candidate]]:
+        found: list[list[Candidate]] = [[] for _ in parts]
+        for batch in _batches([len(ids) + 1 for ids in parts], batch_tokens):
+            source = _pad([[*parts[i], EOS] for i in batch], self.device)
+            keep = source != PAD
+            hypotheses = search(self.model, source, keep, decode, nbest)
+            rows = [row for row, best in enumerate(hypotheses) for _ in best]
+            flat = [h for best in hypotheses for h in best]
+            aligned = self._align(source, keep, rows, flat) if alignments else [None] * len(flat)
+            for row, hypothesis, pairs in zip(rows, flat, aligned, strict=True):
+                found[batch[row]].append(self._candidate(hypothesis, pairs))
+        return found
+
+    def _candidate(self, hypothesis: Hypothesis, alignment: Alignment | None) -> Candidate:
+        tokens = list(hypothesis.tokens)
+        pieces = tuple(self.vocabulary.target.id_to_piece(tokens))
+        text = clean(self.vocabulary.decode(tokens))
+        return Candidate(text, hypothesis.score, hypothesis.logprob, pieces, alignment)
+
+    @torch.inference_mode()
+    def _align(
+        self, source: Tensor, keep: Tensor, rows: Sequence[int], hypotheses: Sequence[Hypothesis]
+    ) -> list[Alignment]:
+        """Read each hypothesis once more, with the target given. ``rows`` says whose it is."""
+        index = torch.tensor(rows, device=self.device)
+        memory = {k: v[index] for k, v in self.model.memory(self.model.encode(source, keep)).items()}
+        target = _pad([[BOS, *h.tokens] for h in hypotheses], self.device)
+        weights = self.model.alignment(target, memory, keep[index])  # B T S
+        # A target piece stands for a source piece: the end marker, where attention often rests, is left out.
+        weights = weights.masked_fill((source[index] == EOS).unsqueeze(1), -1)
+        best = weights.argmax(-1).tolist()
+        return [
+            tuple((where, t) for t, where in enumerate(row[: len(h.tokens)]))
+            for row, h in zip(best, hypotheses, strict=True)
+        ]
+
+
+def _join(parts: Sequence[list[Candidate]], starts: Sequence[int]) -> tuple[Candidate, ...]:
+    """The first candidates of all parts side by side, then the second ones, ..."""
+    if len(parts) <= 1:
+        return tuple(parts[0]) if parts else (Candidate("", 0.0, 0.0, (), ()),)
+    joined = []
+    for rank in range(max(map(len, parts))):
+        chosen = [part[min(rank, len(part) - 1)] for part in parts]
+        pairs: list[tuple[int, int]] = []
+        done = 0
+        for candidate, start in zip(chosen, starts, strict=True):
+            pairs += [(source + start, target + done) for source, target in candidate.alignment or ()]
+            done += len(candidate.pieces)
+        joined.append(
+            Candidate(
+                text=" ".join(c.text for c in chosen if c.text),
+                score=sum(c.score for c in chosen),
+                logprob=sum(c.logprob for c in chosen),
+                pieces=tuple(piece for c in chosen for piece in c.pieces),
+                alignment=None if chosen[0].alignment is None else tuple(pairs),
+            )
+        )
+    return tuple(joined)
+
+
+def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Indices of lines of like length, the longest first: what does not fit in memory says so at once."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and lengths[batch[0]] * (len(batch) + 1) > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """B S."""
+    longest = max(map(len, sentences))
+    return torch.tensor([[*s, *[PAD] * (longest - len(s))] for s in sentences], device=device)
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise LiteNmtError(f"this machine or this build of PyTorch has no device {name!r}; try cpu.") from error
+    return device

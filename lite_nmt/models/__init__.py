@@ -1,0 +1,1 @@
+"""Whole models, each a function of its configuration."""

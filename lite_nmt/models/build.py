@@ -1,0 +1,62 @@
+"""From configuration to layers: the only place that knows which mixer a name stands for."""
+
+from __future__ import annotations
+
+from lite_nmt.config import ModelConfig, StackConfig
+from lite_nmt.modules.attention import CrossAttention, SelfAttention
+from lite_nmt.modules.average import AverageAttention
+from lite_nmt.modules.convolution import Convolution, DynamicTaps, LightTaps, PlainConvolution, TalkTaps, Taps
+from lite_nmt.modules.layer import DecoderLayer, EncoderLayer, FeedForward
+from lite_nmt.modules.lsra import LSRA
+from lite_nmt.modules.mixer import Mixer
+
+
+def build_convolution(kind: str, stack: StackConfig, width: int, layer: int, causal: bool) -> Convolution:
+    """One of the three banded convolutions."""
+    taps, heads = stack.kernel(layer), stack.conv_heads or width
+    padding = taps - 1 if causal else taps // 2
+    producer: Taps
+    if kind == "talk":
+        # K taps reach K-1 steps: all to the left in the decoder, shared by the two sides in the encoder.
+        producer = TalkTaps(width, heads, padding, taps - 1 - padding, stack.weight_dropout)
+    elif kind == "dynamicconv":
+        producer = DynamicTaps(
+            width, heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize
+        )
+    else:
+        producer = LightTaps(heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize)
+    return Convolution(width, producer, stack.glu)
+
+
+def build_mixer(model: ModelConfig, stack: StackConfig, layer: int, causal: bool) -> Mixer:
+    """The mixer of one layer, counted from 0."""
+    width, taps = model.width, stack.kernel(layer)
+    match stack.mixer:
+        case "attention":
+            return SelfAttention(width, stack.heads, causal, stack.window(layer), model.attention_dropout)
+        case "average":
+            return AverageAttention(width, stack.ffn, causal)
+        case "cnn":
+            return PlainConvolution(width, taps, taps - 1 if causal else taps // 2, stack.glu)
+        case "lsra":
+            half = width // 2
+            attention = SelfAttention(half, stack.heads, causal, stack.window(layer), model.attention_dropout)
+            return LSRA(attention, build_convolution(stack.conv, stack, half, layer, causal))
+    return build_convolution(stack.mixer, stack, width, layer, causal)
+
+
+def build_encoder_layer(model: ModelConfig, layer: int) -> EncoderLayer:
+    """One encoder layer, counted from 0."""
+    stack = model.encoder
+    ffn = FeedForward(model.width, stack.ffn, model.activation, model.ffn_dropout)
+    mixer = build_mixer(model, stack, layer, causal=False)
+    return EncoderLayer(mixer, ffn, model.width, model.dropout, model.norm == "pre")
+
+
+def build_decoder_layer(model: ModelConfig, layer: int) -> DecoderLayer:
+    """One decoder layer, counted from 0."""
+    stack = model.decoder
+    ffn = FeedForward(model.width, stack.ffn, model.activation, model.ffn_dropout)
+    mixer = build_mixer(model, stack, layer, causal=True)
+    cross = CrossAttention(model.width, model.cross_heads, model.attention_dropout)
+    return DecoderLayer(mixer, cross, ffn, model.width, model.dropout, model.norm == "pre")

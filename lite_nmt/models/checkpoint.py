@@ -1,0 +1,201 @@
+"""Checkpoints: a folder of safetensors, vocabulary and JSON, written whole or not at all, verified when read."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from lite_nmt.config import Config, from_dict
+from lite_nmt.data.vocabulary import Vocabulary
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.models.translation import TranslationModel
+
+FORMAT, VERSION = "lite-nmt checkpoint", 1
+MANIFEST, WEIGHTS, TRAINING = "checkpoint.json", "model.safetensors", "training.safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint folder says of itself; weights are read when asked for."""
+
+    config: Config
+    languages: tuple[str, str]
+    step: int
+    metrics: dict[str, float]
+    vocabulary: Vocabulary
+    folder: Path
+
+    def weights(self) -> dict[str, Tensor]:
+        """The model's tensors by name, on the CPU."""
+        return load_tensors(self.folder / WEIGHTS)
+
+    def model(self, device: str | torch.device = "cpu") -> TranslationModel:
+        """The model, ready to translate (dropout off)."""
+        model = TranslationModel(self.config)
+        restore(model, self.weights(), self.folder)
+        return model.to(device).eval()
+
+
+def restore(model: TranslationModel, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Load weights into a model built from the same configuration."""
+    expected = {name: tuple(p.shape) for name, p in named_weights(model).items()}
+    found = {name: tuple(t.shape) for name, t in weights.items()}
+    if expected != found:
+        name = min(k for k in expected.keys() | found.keys() if expected.get(k) != found.get(k))
+        raise LiteNmtError(
+            f"{folder} does not fit its configuration: {name} is {found.get(name, 'missing')}, "
+            f"expected {expected.get(name, 'nothing')}."
+        )
+    with torch.no_grad():
+        for name, parameter in named_weights(model).items():
+            parameter.copy_(weights[name])
+
+
+def named_weights(model: TranslationModel) -> dict[str, Tensor]:
+    """Parameters by name, each shared one once."""
+    return dict(model.named_parameters())
+
+
+def save(
+    folder: Path,
+    config: Config,
+    languages: tuple[str, str],
+    step: int,
+    metrics: Mapping[str, float],
+    vocabulary: Vocabulary,
+    weights: Mapping[str, Tensor],
+    training: Mapping[str, Tensor] | None = None,
+) -> None:
+    """Write a checkpoint so that ``folder`` is either whole or as it was.
+
+    Everything goes to a folder beside it, is flushed to the disk and then renamed.
+
+    Raises:
+        LiteNmtError: it could not be written; a full disk is named as such.
+    """
+    partial = folder.with_name(f".{folder.name}.partial")
+    files = {WEIGHTS: safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in weights.items()})}
+    if training is not None:
+        files[TRAINING] = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in training.items()})
+    files |= vocabulary.files()
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "step": step,
+        "languages": {"source": languages[0], "target": languages[1]},
+        "metrics": dict(metrics),
+        "config": config.to_dict(),
+        "files": {
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
+        },
+    }
+    files[MANIFEST] = json.dumps(manifest, indent=1).encode()
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, content in files.items():
+            write_durably(partial / name, content)
+        replace_folder(partial, folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        why = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+        raise LiteNmtError(f"cannot save {folder}: {why}; what was saved before is whole.") from error
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file and wait until the disk has it."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_folder(new: Path, folder: Path) -> None:
+    """Move a finished folder into place; at no moment is there neither the old one nor the new."""
+    if folder.exists():
+        old = folder.with_name(f".{folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        new.rename(folder)
+        shutil.rmtree(old)
+    else:
+        new.rename(folder)
+
+
+def load(path: Path) -> Checkpoint:
+    """Open a checkpoint folder, or the finished model of a run folder; sizes and checksums are verified.
+
+    Raises:
+        LiteNmtError: it is missing, of another version, truncated or altered.
+    """
+    folder = path if (path / MANIFEST).exists() else path / "model"
+    manifest = _manifest(folder, path)
+    for name, content in manifest["files"].items():
+        _verify(folder, name, content)
+    languages = manifest["languages"]
+    return Checkpoint(
+        config=from_dict(Config, manifest["config"]),
+        languages=(str(languages["source"]), str(languages["target"])),
+        step=int(manifest["step"]),
+        metrics=dict(manifest["metrics"]),
+        vocabulary=Vocabulary.load(folder),
+        folder=folder,
+    )
+
+
+def _manifest(folder: Path, asked: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LiteNmtError(f"{asked} holds no checkpoint: {folder / MANIFEST}: {error.strerror}.") from error
+    except ValueError as error:
+        raise LiteNmtError(f"{folder / MANIFEST} is damaged: {error}; take another checkpoint.") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise LiteNmtError(f"{folder / MANIFEST} does not describe a lite-nmt checkpoint.")
+    if manifest.get("version") != VERSION:
+        raise LiteNmtError(
+            f"{folder} is of checkpoint version {manifest.get('version')!r}; this release reads version {VERSION}."
+        )
+    missing = {"files", "config", "languages", "step", "metrics"} - manifest.keys()
+    if missing or WEIGHTS not in manifest["files"]:
+        raise LiteNmtError(f"{folder / MANIFEST} is damaged: it does not say {', '.join(missing) or WEIGHTS}.")
+    return manifest
+
+
+def _verify(folder: Path, name: str, expected: Mapping[str, Any]) -> None:
+    path = folder / name
+    if Path(name).name != name:
+        raise LiteNmtError(f"{folder / MANIFEST} names a file outside its folder: {name!r}.")
+    try:
+        size = path.stat().st_size
+        if size != expected["bytes"]:
+            raise LiteNmtError(f"{path} is truncated or altered: {size} bytes, not {expected['bytes']}.")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
+    if digest != expected["sha256"]:
+        raise LiteNmtError(f"{path} is altered: its checksum is not the one saved; take another checkpoint.")
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file; never a pickle."""
+    try:
+        return safetensors.torch.load_file(path)
+    except OSError as error:
+        raise LiteNmtError(f"cannot read {path}: {error.strerror or error}.") from error
+    except safetensors.SafetensorError as error:
+        raise LiteNmtError(f"{path} is not a whole safetensors file: {error}.") from error

@@ -1,0 +1,1 @@
+"""Mixers and the layers built from them."""

@@ -1,0 +1,109 @@
+"""Multi-head attention, over the sentence itself and from target to source (Vaswani et al. 2017, section 3.2)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lite_nmt.modules.mixer import Mixer, State
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """B T C -> B H T R."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """B H T R -> B T C."""
+    return x.transpose(1, 2).flatten(-2)
+
+
+class SelfAttention(Mixer):
+    """softmax(Q K^T / sqrt(R)) V over one sequence.
+
+    ``window`` = k limits what a step sees to k neighbours, centred as a convolution's taps are (Pay Less
+    Attention's k = 3,7,15,31x3 baseline); the causal form then keeps only the last k keys and values.
+    """
+
+    def __init__(
+        self, width: int, heads: int, causal: bool, window: int | None = None, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.heads, self.causal, self.window, self.dropout = heads, causal, window, dropout
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        for part in self.qkv.weight.chunk(3):
+            # As three separate square projections, scaled by 1/sqrt(2) because they are drawn as one.
+            nn.init.xavier_uniform_(part, gain=2**-0.5)
+        nn.init.xavier_uniform_(self.out.weight)
+        nn.init.zeros_(self.qkv.bias)
+        nn.init.zeros_(self.out.bias)
+
+    def allowed(self, length: int, keep: Tensor | None, device: torch.device) -> Tensor | None:
+        """Which step (rows) may see which (columns), broadcastable to B H T T; None where all may."""
+        mask = None
+        if self.causal or self.window is not None:
+            steps = torch.arange(length, device=device)
+            distance = steps[None, :] - steps[:, None]
+            left = length if self.window is None else self.window - 1 if self.causal else self.window // 2
+            right = 0 if self.causal else (self.window or 1) - 1 - left
+            mask = ((distance >= -left) & (distance <= right))[None, None]
+        if keep is not None:
+            mask = keep[:, None, None, :] if mask is None else mask & keep[:, None, None, :]
+            if self.window is not None:
+                # A padded step may have no neighbour left; let it see itself, so that its softmax is not 0/0.
+                mask = mask | torch.eye(length, dtype=torch.bool, device=device)
+        return mask
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
+        mask = self.allowed(x.shape[1], keep, x.device)
+        dropout = self.dropout if self.training else 0.0
+        return self.out(merge_heads(F.scaled_dot_product_attention(q, k, v, mask, dropout)))  # type: ignore[no-any-return]
+
+    def initial_state(self, x: Tensor) -> State:
+        empty = x.new_zeros(x.shape[0], self.heads, 0, x.shape[1] // self.heads)
+        return {"key": empty, "value": empty}
+
+    def step(self, x: Tensor, position: int | Tensor, state: State) -> tuple[Tensor, State]:
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x.unsqueeze(1)).chunk(3, -1))
+        key, value = torch.cat([state["key"], k], 2), torch.cat([state["value"], v], 2)
+        if self.window is not None:
+            key, value = key[:, :, -self.window :], value[:, :, -self.window :]
+        mixed = F.scaled_dot_product_attention(q, key, value)
+        return self.out(merge_heads(mixed)).squeeze(1), {"key": key, "value": value}
+
+
+class CrossAttention(nn.Module):
+    """Attention from the target to the encoded source, whose keys and values are computed once a sentence."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.q = nn.Linear(width, width)
+        self.kv = nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        for weight in (self.q.weight, *self.kv.weight.chunk(2)):
+            nn.init.xavier_uniform_(weight, gain=2**-0.5)
+        nn.init.xavier_uniform_(self.out.weight)
+        for linear in (self.q, self.kv, self.out):
+            nn.init.zeros_(linear.bias)
+
+    def memory(self, encoded: Tensor) -> State:
+        """Keys and values, B H S R each, of the encoded source, B S C."""
+        key, value = (split_heads(part, self.heads) for part in self.kv(encoded).chunk(2, -1))
+        return {"key": key, "value": value}
+
+    def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
+        """Attend from x, B T C, to a memory whose padding ``keep``, B S, leaves out."""
+        q = split_heads(self.q(x), self.heads)
+        dropout = self.dropout if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(q, memory["key"], memory["value"], keep[:, None, None, :], dropout)
+        return self.out(merge_heads(mixed))  # type: ignore[no-any-return]
+
+    def weights(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
+        """The attention itself, averaged over the heads: B T S, each row a distribution over the source."""
+        q = split_heads(self.q(x), self.heads)
+        logits = q @ memory["key"].transpose(-1, -2) * q.shape[-1] ** -0.5
+        return logits.masked_fill(~keep[:, None, None, :], float("-inf")).softmax(-1).mean(1)

@@ -1,0 +1,167 @@
+"""Convolutions as mixers: LightConv, DynamicConv, TaLK, and Pay Less Attention's plain CNN rows."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lite_nmt.modules.dropout import Dropout
+from lite_nmt.modules.mixer import Mixer, State
+from lite_nmt.ops.banded import banded, banded_step, normalize_taps, talk_taps
+
+
+def xavier(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    """A linear layer with Glorot's uniform weights and no initial bias."""
+    linear = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(linear.weight)
+    if bias:
+        nn.init.zeros_(linear.bias)
+    return linear
+
+
+class Taps(nn.Module):
+    """A producer of the band's weights: K taps, P of them to the left of the current step."""
+
+    taps: int
+    padding: int
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
+        """Taps for x, ... C: H K where they are constant, else ... H K. ``valid``, ... K (true where a tap meets a
+        token), is given only to producers that renormalise."""
+        raise NotImplementedError
+
+
+def absent(norm: str) -> float:
+    """The logit of a tap that must weigh nothing after normalisation."""
+    return float("-inf") if norm in ("softmax", "sigmoid") else 0.0
+
+
+class LightTaps(Taps):
+    """softmax_k(w[h]): constant over time (Pay Less Attention, equations 4 and 5)."""
+
+    def __init__(self, heads: int, taps: int, padding: int, norm: str, dropout: float, renormalize: bool) -> None:
+        super().__init__()
+        self.taps, self.padding, self.norm, self.renormalize = taps, padding, norm, renormalize
+        self.weight = nn.Parameter(torch.empty(heads, taps))
+        nn.init.xavier_uniform_(self.weight)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
+        weight = self.weight
+        if valid is not None:
+            weight = weight.masked_fill(~valid.unsqueeze(-2), absent(self.norm))
+        return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)  # type: ignore[no-any-return]
+
+
+class DynamicTaps(Taps):
+    """softmax_k(W x[t]): predicted from the current step alone (Pay Less Attention, equation 6)."""
+
+    def __init__(
+        self, width: int, heads: int, taps: int, padding: int, norm: str, dropout: float, renormalize: bool
+    ) -> None:
+        super().__init__()
+        self.taps, self.padding, self.norm, self.renormalize = taps, padding, norm, renormalize
+        self.heads = heads
+        self.linear = xavier(width, heads * taps, bias=False)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
+        weight = self.linear(x).unflatten(-1, (self.heads, self.taps))
+        if valid is not None:
+            weight = weight.masked_fill(~valid.unsqueeze(-2), absent(self.norm))
+        return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)  # type: ignore[no-any-return]
+
+
+class TalkTaps(Taps):
+    """A soft box whose two ends are predicted from the current step (TaLK Convolutions, equations 2 to 8)."""
+
+    def __init__(self, width: int, heads: int, left: int, right: int, dropout: float) -> None:
+        super().__init__()
+        self.left, self.right = left, right
+        self.taps, self.padding, self.renormalize = left + right + 1, left, False
+        self.offsets = xavier(width, heads * (2 if right else 1))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
+        offsets = self.dropout(self.offsets(x).sigmoid())
+        left, right = offsets.chunk(2, -1) if self.right else (offsets, None)
+        return talk_taps(left, right, self.left, self.right).to(x.dtype)
+
+
+class Convolution(Mixer):
+    """Linear (or linear to 2C and GLU), the banded product, linear (Pay Less Attention, figure 2).
+
+    Padded positions are zeroed after the input projection: zeroing before a biased linear would let the bias
+    back in, and make a sentence's result depend on its batch.
+    """
+
+    def __init__(self, width: int, producer: Taps, glu: bool) -> None:
+        super().__init__()
+        self.glu = glu
+        self.inner = xavier(width, 2 * width if glu else width)
+        self.producer = producer
+        self.out = xavier(width, width)
+
+    def project(self, x: Tensor) -> Tensor:
+        """What the taps are applied to."""
+        x = self.inner(x)
+        return F.glu(x, -1) if self.glu else x
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        x = self.project(x)
+        if keep is not None:
+            x = x.masked_fill(~keep.unsqueeze(-1), 0)
+        valid = self.valid_taps(x, keep) if self.producer.renormalize else None
+        return self.out(banded(x, self.producer(x, valid), self.producer.padding))  # type: ignore[no-any-return]
+
+    def valid_taps(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """B T K: which taps meet a token. The current step always does, so that no softmax is empty."""
+        there = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if keep is None else keep
+        taps, padding = self.producer.taps, self.producer.padding
+        around = F.pad(there, (padding, taps - 1 - padding)).unfold(1, taps, 1)
+        return around | (torch.arange(taps, device=x.device) == padding)
+
+    def initial_state(self, x: Tensor) -> State:
+        return {"inputs": x.new_zeros(x.shape[0], self.producer.taps - 1, x.shape[1])}
+
+    def step(self, x: Tensor, position: int | Tensor, state: State) -> tuple[Tensor, State]:
+        x = self.project(x)
+        window = torch.cat([state["inputs"], x.unsqueeze(1)], 1)
+        valid = None
+        if self.producer.renormalize:
+            taps = self.producer.taps
+            valid = (torch.arange(taps, device=x.device) >= taps - 1 - position).expand(x.shape[0], taps)
+        mixed = banded_step(window, self.producer(x, valid))
+        return self.out(mixed), {"inputs": window[:, 1:]}
+
+
+class PlainConvolution(Mixer):
+    """A full convolution, C x C x K: the "CNN" row of Pay Less Attention's Table 3.
+
+    It mixes channels by itself, and has no projections around it: only so do the row's 208M parameters come out.
+    """
+
+    def __init__(self, width: int, taps: int, padding: int, glu: bool) -> None:
+        super().__init__()
+        self.glu, self.taps, self.padding = glu, taps, padding
+        self.conv = nn.Conv1d(width, 2 * width if glu else width, taps)
+        nn.init.xavier_uniform_(self.conv.weight)
+        nn.init.zeros_(self.conv.bias)  # type: ignore[arg-type]  # a convolution may be built without one
+
+    def mix(self, x: Tensor) -> Tensor:
+        """B T+K-1 C -> B T C."""
+        x = self.conv(x.transpose(1, 2)).transpose(1, 2)
+        return F.glu(x, -1) if self.glu else x
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        if keep is not None:
+            x = x.masked_fill(~keep.unsqueeze(-1), 0)
+        return self.mix(F.pad(x, (0, 0, self.padding, self.taps - 1 - self.padding)))
+
+    def initial_state(self, x: Tensor) -> State:
+        return {"inputs": x.new_zeros(x.shape[0], self.taps - 1, x.shape[1])}
+
+    def step(self, x: Tensor, position: int | Tensor, state: State) -> tuple[Tensor, State]:
+        window = torch.cat([state["inputs"], x.unsqueeze(1)], 1)
+        return self.mix(window).squeeze(1), {"inputs": window[:, 1:]}

@@ -1,0 +1,92 @@
+"""Encoder and decoder layers: mixers and a feed-forward network, each in a residual with a layer norm."""
+
+from __future__ import annotations
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lite_nmt.modules.attention import CrossAttention
+from lite_nmt.modules.dropout import Dropout
+from lite_nmt.modules.mixer import Mixer, State
+
+
+class FeedForward(nn.Module):
+    """Two linear layers around ReLU, or Swish for TaLK."""
+
+    def __init__(self, width: int, hidden: int, activation: str, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.inner, self.out = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.activation = {"relu": F.relu, "swish": F.silu}[activation]
+        self.dropout = Dropout(dropout)
+        # Glorot's bound with fan_out doubled, as the published models were initialised.
+        nn.init.uniform_(self.inner.weight, -(b := math.sqrt(6 / (width + 2 * hidden))), b)
+        nn.init.uniform_(self.out.weight, -(b := math.sqrt(6 / (hidden + 2 * width))), b)
+        nn.init.zeros_(self.inner.bias)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.dropout(self.activation(self.inner(x))))  # type: ignore[no-any-return]
+
+
+class Residual(nn.Module):
+    """x + f(x), normalised after the sum ("post", the papers') or before f ("pre").
+
+    Split in two halves, because what stands between them takes different arguments in each of its forms.
+    """
+
+    def __init__(self, width: int, dropout: float, pre: bool) -> None:
+        super().__init__()
+        self.norm, self.dropout, self.pre = nn.LayerNorm(width), Dropout(dropout), pre
+
+    def enter(self, x: Tensor) -> Tensor:
+        """The branch's input."""
+        return self.norm(x) if self.pre else x
+
+    def leave(self, x: Tensor, branch: Tensor) -> Tensor:
+        """The sum."""
+        x = x + self.dropout(branch)
+        return x if self.pre else self.norm(x)
+
+
+class EncoderLayer(nn.Module):
+    """Mixer, feed-forward."""
+
+    def __init__(self, mixer: Mixer, ffn: FeedForward, width: int, dropout: float, pre: bool) -> None:
+        super().__init__()
+        self.mixer, self.ffn = mixer, ffn
+        self.mix, self.feed = Residual(width, dropout, pre), Residual(width, dropout, pre)
+
+    def forward(self, x: Tensor, keep: Tensor) -> Tensor:
+        x = self.mix.leave(x, self.mixer(self.mix.enter(x), keep))
+        return self.feed.leave(x, self.ffn(self.feed.enter(x)))  # type: ignore[no-any-return]
+
+
+class DecoderLayer(nn.Module):
+    """Causal mixer, attention to the source, feed-forward."""
+
+    def __init__(
+        self, mixer: Mixer, cross: CrossAttention, ffn: FeedForward, width: int, dropout: float, pre: bool
+    ) -> None:
+        super().__init__()
+        self.mixer, self.cross, self.ffn = mixer, cross, ffn
+        self.mix, self.look, self.feed = (Residual(width, dropout, pre) for _ in range(3))
+
+    def rest(self, x: Tensor, mixed: Tensor, memory: State, keep: Tensor) -> Tensor:
+        """All that follows the mixer, B T C; it does not look across target time."""
+        x = self.mix.leave(x, mixed)
+        x = self.look.leave(x, self.cross(self.look.enter(x), memory, keep))
+        return self.feed.leave(x, self.ffn(self.feed.enter(x)))  # type: ignore[no-any-return]
+
+    def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
+        return self.rest(x, self.mixer(self.mix.enter(x)), memory, keep)
+
+    def step(
+        self, x: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
+    ) -> tuple[Tensor, State]:
+        """x: N C, where N is the memory's batch times the beam, a sentence's hypotheses side by side."""
+        mixed, state = self.mixer.step(self.mix.enter(x), position, state)
+        sentences = keep.shape[0]
+        beams = (sentences, x.shape[0] // sentences, x.shape[1])
+        return self.rest(x.view(beams), mixed.view(beams), memory, keep).view(x.shape), state

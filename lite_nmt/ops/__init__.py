@@ -1,0 +1,1 @@
+"""The banded product and the three producers of its weights."""

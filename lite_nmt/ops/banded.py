@@ -1,0 +1,126 @@
+"""One operator: o[t] = sum_k w[t, k] x[t + k - P], one band of K taps per head, shared by R = C/H channels.
+
+LightConv, DynamicConv and TaLK differ only in what produces ``w``. Taps that fall outside the sequence
+contribute nothing; callers zero the padded positions of ``x`` first, so that a sentence's result does not
+depend on the batch it stands in.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# Up to this many steps the band is laid out as a T x T matrix and multiplied (a few large products); beyond it
+# the taps are shifted and summed, whose cost and memory are linear in T.
+BAND_LIMIT = 128
+
+
+def banded(x: Tensor, weights: Tensor, padding: int) -> Tensor:
+    """Apply a band of weights to a sequence.
+
+    Args:
+        x: B T C.
+        weights: B T H K, or H K where the taps are the same at every step. H divides C.
+        padding: P, how many taps lie to the left of the current step (0 ... K-1).
+
+    Returns:
+        B T C, o[b,t,h,r] = sum_k weights[b,t,h,k] * x[b,t+k-P,h,r].
+    """
+    heads, taps = weights.shape[-2:]
+    if x.shape[-1] % heads:
+        raise ValueError(f"{x.shape[-1]} channels cannot be shared by {heads} heads")
+    if not 0 <= padding < taps:
+        raise ValueError(f"padding is {padding}; with {taps} taps it must be between 0 and {taps - 1}")
+    # A graph for export must hold for every length, and a matrix for each channel would be mostly zeros.
+    if torch.compiler.is_compiling() or x.shape[1] > BAND_LIMIT or heads == x.shape[-1]:
+        return _shifted(x, weights, padding)
+    return _as_matrix(x, weights, padding)
+
+
+def _shifted(x: Tensor, weights: Tensor, padding: int) -> Tensor:
+    heads, taps = weights.shape[-2:]
+    batch, length, channels = x.shape
+    ahead = F.pad(x, (0, 0, padding, taps - 1 - padding)).view(batch, -1, heads, channels // heads)
+    out = torch.zeros_like(ahead[:, :length])
+    for k in range(taps):
+        out = out + ahead[:, k : k + length] * weights[..., k].unsqueeze(-1)
+    return out.reshape(batch, length, channels)
+
+
+def _as_matrix(x: Tensor, weights: Tensor, padding: int) -> Tensor:
+    heads, taps = weights.shape[-2:]
+    batch, length, channels = x.shape
+    steps = torch.arange(length, device=x.device)
+    tap = steps[None, :] - steps[:, None] + padding  # T T: the tap by which step t sees step j
+    outside = (tap < 0) | (tap >= taps)
+    tap = tap.clamp(0, taps - 1)
+    values = x.view(batch, length, heads, -1).transpose(1, 2)  # B H T R
+    if weights.dim() == 2:
+        matrix = weights[:, tap].masked_fill(outside, 0)  # H T T
+    else:
+        index = tap[:, None, :].expand(batch, length, heads, length)
+        matrix = weights.gather(-1, index).masked_fill(outside[:, None, :], 0).transpose(1, 2)  # B H T T
+    return torch.matmul(matrix.to(x.dtype), values).transpose(1, 2).reshape(batch, length, channels)
+
+
+def banded_step(window: Tensor, weights: Tensor) -> Tensor:
+    """One step of the causal product.
+
+    Args:
+        window: N K C, the last K inputs, the current one last.
+        weights: N H K or H K.
+
+    Returns:
+        N C.
+    """
+    batch, taps, channels = window.shape
+    heads = weights.shape[-2]
+    split = window.view(batch, taps, heads, channels // heads)
+    return torch.einsum("nkhr,nhk->nhr", split, weights.expand(batch, heads, taps)).reshape(batch, channels)
+
+
+def _accurate(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def normalize_taps(weights: Tensor, norm: str) -> Tensor:
+    """Normalise K taps, last dimension, in float32 or better (Pay Less Attention, section 3 and Table 6)."""
+    weights = _accurate(weights)
+    match norm:
+        case "softmax":
+            return weights.softmax(-1)
+        case "none":
+            return weights
+        case "sigmoid":
+            return weights.sigmoid()
+        case "tanh":
+            return weights.tanh()
+        case "l1":
+            return weights / (weights.abs().sum(-1, keepdim=True) + 1e-6)
+        case "l2":
+            return weights / (weights.norm(dim=-1, keepdim=True) + 1e-6)
+    raise ValueError(f"unknown tap normalisation {norm!r}")
+
+
+def talk_taps(left: Tensor, right: Tensor | None, max_left: int, max_right: int) -> Tensor:
+    """The soft box of TaLK Convolutions as taps of the banded product.
+
+    w[d] = clamp(d + a_l L + 1, 0, 1) * clamp(a_r R + 1 - d, 0, 1) / (L + R + 1) for offsets d = -L ... R. Equal to
+    the paper's prefix sums with interpolation (equations 2 to 8), without their loss of precision.
+
+    Args:
+        left: a_l in [0, 1], any shape.
+        right: a_r in [0, 1], the same shape, or None where ``max_right`` is 0.
+
+    Returns:
+        The shape of ``left`` and K = L + R + 1 taps; use with ``padding`` = L.
+    """
+    left = _accurate(left)
+    offset = torch.arange(-max_left, max_right + 1, device=left.device, dtype=left.dtype)
+    taps = (offset + left.unsqueeze(-1) * max_left + 1).clamp(0, 1)
+    if right is not None:
+        taps = taps * (_accurate(right).unsqueeze(-1) * max_right + 1 - offset).clamp(0, 1)
+    else:
+        taps = taps * (1 - offset).clamp(0, 1)
+    return taps / (max_left + max_right + 1)

@@ -1,0 +1,1 @@
+"""TOML presets: one for each row of the papers' tables, and our own."""

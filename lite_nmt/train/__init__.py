@@ -1,0 +1,1 @@
+"""Training: a run folder in, a trained checkpoint out."""

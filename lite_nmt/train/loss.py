@@ -1,0 +1,77 @@
+"""Output projection, softmax and label-smoothed cross-entropy as one, a chunk of positions at a time.
+
+At 8,000 types the scores of a batch are fifty times larger than all its activations. Loss and gradient of a chunk
+are computed while its scores are still in the cache, and the scores are never kept.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+CHUNK = 512
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: torch.autograd.function.FunctionCtx,
+        hidden: Tensor,
+        weight: Tensor,
+        labels: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
+        need_gradient: bool,
+    ) -> tuple[Tensor, Tensor]:
+        types = weight.shape[0]
+        low = weight.to(dtype)
+        grad_hidden = torch.empty_like(hidden) if need_gradient else hidden.new_empty(0)
+        grad_weight = torch.zeros_like(weight) if need_gradient else weight.new_empty(0)
+        loss = hidden.new_zeros((), dtype=torch.float32)
+        nll = hidden.new_zeros((), dtype=torch.float32)
+        for begin in range(0, len(labels), CHUNK):
+            h, y = hidden[begin : begin + CHUNK].to(dtype), labels[begin : begin + CHUNK, None]
+            scores = (h @ low.t()).float()
+            log_norm = scores.logsumexp(-1, keepdim=True)
+            own = (log_norm - scores.gather(1, y)).sum()
+            nll += own
+            # - sum_v q_v log p_v for q = (1 - e) one-hot + e / V
+            loss += own if not smoothing else (1 - smoothing) * own + smoothing * (
+                log_norm.sum() - scores.sum() / types
+            )
+            if need_gradient:
+                scores.sub_(log_norm).exp_()  # softmax; minus q is the gradient
+                if smoothing:
+                    scores.sub_(smoothing / types)
+                scores.scatter_add_(1, y, torch.full_like(y, -(1 - smoothing), dtype=scores.dtype))
+                grad = scores.to(dtype)
+                grad_hidden[begin : begin + CHUNK] = grad @ low
+                grad_weight += grad.t() @ h
+        ctx.save_for_backward(grad_hidden, grad_weight)
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad_hidden, grad_weight = ctx.saved_tensors  # type: ignore[attr-defined]  # typed too narrowly in torch
+        return grad_hidden * grads[0], grad_weight * grads[0], None, None, None, None
+
+
+def linear_cross_entropy(
+    hidden: Tensor, weight: Tensor, labels: Tensor, smoothing: float = 0.0, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
+    """Sum over positions of the smoothed cross-entropy, and of the plain negative log-likelihood.
+
+    Args:
+        hidden: N C.
+        weight: V C.
+        labels: N.
+        smoothing: share of the probability spread evenly over all types (Szegedy et al. 2016).
+        dtype: of the matrix products; sums and softmax are in float32.
+
+    Returns:
+        Two float32 scalars, in nats; only the first has a gradient.
+    """
+    need = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
+    loss, nll = _LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype, need)  # type: ignore[no-untyped-call]
+    return loss, nll

@@ -1,0 +1,159 @@
+"""What a run tells: a progress bar with the loss, ``metrics.jsonl``, TensorBoard, and a picture at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+
+class Metrics:
+    """Collects figures between two log lines. Only the first process writes; the others pass ``run`` = None."""
+
+    def __init__(self, run: Path | None, log_every: int, tensorboard: bool = True) -> None:
+        self.run, self.log_every = run, log_every
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.bar: Progress | None = None
+        self.task = TaskID(0)
+        self.shown = ""
+        self.sums: torch.Tensor | None = None
+        self.tokens = 0
+        self.since = time.perf_counter()
+        self.writer: Any = None
+        if run is not None and tensorboard:
+            with contextlib.suppress(ImportError):  # an extra; metrics.jsonl holds the same figures
+                from torch.utils.tensorboard import SummaryWriter
+
+                self.writer = SummaryWriter(str(run / "tensorboard"))  # type: ignore[no-untyped-call]
+
+    @contextlib.contextmanager
+    def progress(self, steps: int, done: int) -> Iterator[None]:
+        """Show a bar while training. On something other than a terminal, each log line is a line of text."""
+        self.since = time.perf_counter()
+        if self.run is None or not self.console.is_terminal:
+            yield
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self.console) as self.bar:
+            self.task = self.bar.add_task("training", total=steps, completed=done)
+            yield
+        self.bar = None
+
+    def update(self, step: int, sums: torch.Tensor, tokens: int, rate: float, norm: torch.Tensor) -> None:
+        """Take note of one update. ``sums``: loss and negative log-likelihood over ``tokens`` target tokens, in nats."""
+        self.sums = sums if self.sums is None else self.sums + sums
+        self.tokens += tokens
+        if self.bar is not None:
+            self.bar.update(self.task, completed=step)
+        if step % self.log_every:
+            return
+        now = time.perf_counter()
+        loss, nll = (self.sums / self.tokens).tolist()
+        line = {
+            "step": step,
+            "loss": loss,
+            "nll": nll,
+            "lr": rate,
+            "gradient_norm": float(norm),
+            "tokens_per_second": self.tokens / (now - self.since),
+        }
+        self.sums, self.tokens, self.since = None, 0, now
+        self.write(line)
+        self.shown = f"loss {loss:.3f} ppl {math.exp(min(nll, 50)):.1f} {line['tokens_per_second']:,.0f} tokens/s"
+        self.show(step, self.shown)
+
+    def validated(self, step: int, found: Mapping[str, float]) -> None:
+        """Take note of one validation; its time does not count against training speed."""
+        self.write({"step": step, **found})
+        bleu = f", BLEU {found['valid_bleu']:.2f}" if "valid_bleu" in found else ""
+        self.say(f"step {step}: validation ppl {math.exp(min(found['valid_nll'], 50)):.2f}{bleu}")
+        self.since = time.perf_counter()
+
+    def show(self, step: int, text: str) -> None:
+        """Put a line beside the bar, or below the last one where there is no bar."""
+        if self.bar is not None:
+            self.bar.update(self.task, description=text)
+        elif self.run is not None:
+            self.console.print(f"step {step}: {text}")
+
+    def say(self, text: str) -> None:
+        """One line to the person who waits, on stderr."""
+        if self.run is not None:
+            self.console.print(text)
+
+    def write(self, line: Mapping[str, float]) -> None:
+        """Append one line to ``metrics.jsonl``, and the same to TensorBoard."""
+        if self.run is None:
+            return
+        with (self.run / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        if self.writer is not None:
+            for key, value in line.items():
+                if key != "step":
+                    self.writer.add_scalar(key, value, line["step"])
+
+    def rewind(self, step: int) -> None:
+        """Drop what a killed run wrote after the checkpoint that it resumes from."""
+        if self.run is None:
+            return
+        kept = [line for line in read_metrics(self.run) if line["step"] <= step]
+        new = self.run / "metrics.jsonl.partial"
+        new.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        new.replace(self.run / "metrics.jsonl")
+
+    def close(self) -> None:
+        """Flush, and draw the curves."""
+        if self.writer is not None:
+            self.writer.close()
+        if self.run is not None:
+            draw(read_metrics(self.run), self.run / "curves.png")
+
+
+def read_metrics(run: Path) -> list[dict[str, float]]:
+    """All whole lines of a run's ``metrics.jsonl``."""
+    path = run / "metrics.jsonl"
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            print(f"{path}: a line cut off by a killed run is left out", file=sys.stderr)
+    return lines
+
+
+def draw(lines: list[dict[str, float]], path: Path) -> None:
+    """Loss, and validation BLEU where there is any, over updates."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for key, label in (("nll", "training"), ("valid_nll", "validation")):
+        points = [(line["step"], line[key]) for line in lines if key in line]
+        if points:
+            axis.plot(*zip(*points, strict=True), label=label, marker="." if key == "valid_nll" else None)
+    axis.set_xlabel("updates")
+    axis.set_ylabel("negative log-likelihood, nats a token")
+    axis.grid(alpha=0.3)
+    bleu = [(line["step"], line["valid_bleu"]) for line in lines if "valid_bleu" in line]
+    handles, labels = axis.get_legend_handles_labels()
+    if bleu:
+        right = axis.twinx()
+        right.plot(*zip(*bleu, strict=True), color="tab:green", marker=".", label="validation BLEU")
+        right.set_ylabel("BLEU")
+        more = right.get_legend_handles_labels()
+        handles, labels = handles + more[0], labels + more[1]
+    if handles:
+        axis.legend(handles, labels, loc="center right")
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)

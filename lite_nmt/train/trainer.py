@@ -1,0 +1,277 @@
+"""The training loop: updates, validation, checkpoints, and a resumption that leaves no trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lite_nmt.config import Config, DecodeConfig
+from lite_nmt.data.batches import Batch, batches, epoch_order, sorted_batches
+from lite_nmt.data.encoded import Array, Encoded
+from lite_nmt.data.vocabulary import EOS, PAD, Vocabulary
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.models import checkpoint
+from lite_nmt.models.translation import TranslationModel
+from lite_nmt.train.loss import linear_cross_entropy
+from lite_nmt.train.metrics import Metrics
+from lite_nmt.train.processes import Processes
+from lite_nmt.train.schedule import learning_rate
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclasses.dataclass
+class Progress:
+    """Where a run stands; saved with each checkpoint."""
+
+    step: int = 0
+    best: float = -math.inf  # of the validation measure, larger is better
+    stale: int = 0  # validations since the best one
+    seconds: float = 0.0  # of training, validation included, over all resumptions
+
+
+class Trainer:
+    """Trains one model in one run folder, alone or as one of several processes."""
+
+    def __init__(
+        self,
+        config: Config,
+        languages: tuple[str, str],
+        vocabulary: Vocabulary,
+        train: Encoded,
+        valid: Encoded | None,
+        run: Path,
+        processes: Processes,
+        metrics: Metrics,
+    ) -> None:
+        self.config, self.recipe = config, config.train
+        self.languages, self.vocabulary = languages, vocabulary
+        self.train_data, self.valid_data = train, valid
+        self.run, self.processes, self.metrics = run, processes, metrics
+        self.device = processes.device
+        torch.manual_seed(self.recipe.seed)
+        self.model = TranslationModel(config).to(self.device)
+        if self.recipe.compile:
+            self.model.compile(dynamic=True)
+        decayed = {"fused": True} if self.device.type in ("cpu", "cuda") else {}
+        betas = (self.recipe.betas[0], self.recipe.betas[1])
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **decayed
+        )
+        self.dtype = PRECISIONS[self.recipe.precision]
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)  # type: ignore[attr-defined]  # not re-exported
+        self.progress = Progress()
+
+    # Updates
+
+    def fit(self) -> None:
+        """Train until the last step, or until validation no longer improves."""
+        recipe = self.recipe
+        self.model.train()
+        clock = time.perf_counter()
+        with self.metrics.progress(recipe.steps, self.progress.step):
+            for group in self.groups():
+                if self.progress.step >= recipe.steps:
+                    break
+                self.update(group)
+                step = self.progress.step
+                now = time.perf_counter()
+                self.progress.seconds, clock = self.progress.seconds + now - clock, now
+                stop = False
+                if step % recipe.valid_every == 0 or step == recipe.steps:
+                    stop = self.validate()
+                if step % recipe.save_every == 0 or step == recipe.steps or stop:
+                    self.save()
+                if stop:
+                    self.metrics.say(f"stopped at step {step}: no better {recipe.stop_on} for {recipe.patience} validations")
+                    break
+
+    def groups(self) -> Iterator[tuple[list[Array], int]]:
+        """The batches of each update still to come, and how many target tokens they hold together.
+
+        An update's batches are the same however many processes share them: ``accumulate`` for each process.
+        """
+        recipe = self.recipe
+        size = recipe.accumulate * self.processes.count
+        starts = self.train_data.target_starts
+
+        def endless() -> Iterator[Array]:
+            for epoch in itertools.count():
+                yield from epoch_order(self.train_data, recipe.batch_tokens, recipe.seed, epoch)
+
+        stream = endless()
+        for _ in range(self.progress.step):
+            list(itertools.islice(stream, size))  # what a resumed run has already seen
+        while True:
+            group = list(itertools.islice(stream, size))
+            yield group, int(sum((starts[b + 1] - starts[b]).sum() for b in group))
+
+    def update(self, group: tuple[list[Array], int]) -> None:
+        """One step of the optimizer over one group of batches."""
+        parts, tokens = group
+        step = self.progress.step + 1
+        sums = torch.zeros(2, device=self.device)
+        for i in range(self.processes.rank, len(parts), self.processes.count):
+            torch.manual_seed(hash_seed(self.recipe.seed, step, i))
+            batch = batches(self.train_data, parts[i]).to(self.device)
+            loss, nll = self.loss(batch, self.recipe.label_smoothing)
+            self.scaler.scale(loss / tokens).backward()
+            sums += torch.stack([loss.detach(), nll])
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        self.processes.sum([*gradients, sums])
+        self.scaler.unscale_(self.optimizer)
+        limit = self.recipe.clip or math.inf
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        rate = learning_rate(self.recipe, step)
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = rate
+        if not self.scaler.is_enabled() and not torch.isfinite(norm):
+            raise LiteNmtError(
+                f"the gradient at step {step} is not finite (learning rate {rate:g}); resume with a lower train.lr "
+                "or with train.clip."
+            )
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.progress.step = step
+        self.metrics.update(step, sums, tokens, rate, norm)
+
+    def loss(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+        """Summed smoothed loss and plain negative log-likelihood of a batch, in nats."""
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not torch.float32):
+            hidden = self.model(batch.source, batch.keep, batch.target)
+        real = batch.labels != PAD
+        return linear_cross_entropy(
+            hidden[real], self.model.project.weight, batch.labels[real], smoothing, self.dtype
+        )
+
+    # Validation
+
+    def validate(self) -> bool:
+        """Measure the validation side, keep the best weights; true where training should stop."""
+        if self.valid_data is None:
+            return False
+        stop = False
+        if self.processes.first:
+            self.model.eval()
+            found = {"valid_nll": self.validation_nll(self.valid_data)}
+            if self.recipe.valid_bleu:
+                found["valid_bleu"] = self.validation_bleu(self.valid_data)
+            self.model.train()
+            by_bleu = self.recipe.stop_on == "bleu" and self.recipe.valid_bleu
+            measure = found["valid_bleu"] if by_bleu else -found["valid_nll"]
+            if measure > self.progress.best:
+                self.progress.best, self.progress.stale = measure, 0
+                if self.recipe.finish == "best":
+                    self.write(self.run / "best", found, with_training=False)
+            else:
+                self.progress.stale += 1
+            self.metrics.validated(self.progress.step, found)
+            stop = self.recipe.stop_on != "none" and self.progress.stale >= self.recipe.patience
+        return self.processes.agree(stop)
+
+    @torch.no_grad()
+    def validation_nll(self, data: Encoded) -> float:
+        """Nats a token, no label smoothing."""
+        total = torch.zeros((), device=self.device)
+        for indices in sorted_batches(data, self.recipe.batch_tokens):
+            total += self.loss(batches(data, indices).to(self.device), 0.0)[1]
+        return float(total) / len(data.target)
+
+    def validation_bleu(self, data: Encoded) -> float:
+        """sacreBLEU of greedy translations."""
+        from lite_nmt.decode.search import search
+        from lite_nmt.evaluate.score import score
+
+        hypotheses, references = [""] * len(data), [""] * len(data)
+        greedy = DecodeConfig(beam=1)
+        for indices in sorted_batches(data, self.recipe.batch_tokens):
+            batch = batches(data, indices).to(self.device)
+            for i, found, labels in zip(
+                indices, search(self.model, batch.source, batch.keep, greedy), batch.labels, strict=True
+            ):
+                hypotheses[i] = self.vocabulary.decode(found[0].tokens)
+                references[i] = self.vocabulary.decode([t for t in labels.tolist() if t not in (PAD, EOS)])
+        return score(hypotheses, references).bleu
+
+    # Checkpoints
+
+    def folder(self, step: int) -> Path:
+        """Where the checkpoint of a step lies."""
+        return self.run / "checkpoints" / f"step-{step:08d}"
+
+    def save(self) -> None:
+        """Write a checkpoint that training can go on from, then drop those beyond ``train.keep``."""
+        if self.processes.first:
+            self.write(self.folder(self.progress.step), {}, with_training=True)
+            for old in saved_checkpoints(self.run)[: -self.recipe.keep]:
+                shutil.rmtree(old)
+        self.processes.wait()
+
+    def write(self, folder: Path, metrics: Mapping[str, float], with_training: bool) -> None:
+        """Write the current weights to ``folder``."""
+        weights = checkpoint.named_weights(self.model)
+        training = self.training_state() if with_training else None
+        checkpoint.save(
+            folder, self.config, self.languages, self.progress.step, metrics, self.vocabulary, weights, training
+        )
+
+    def training_state(self) -> dict[str, Tensor]:
+        """What the next update depends on beside the weights. No random state: each batch is seeded by its number."""
+        state = {}
+        for name, parameter in checkpoint.named_weights(self.model).items():
+            for key, value in self.optimizer.state[parameter].items():
+                state[f"optimizer.{name}.{key}"] = value
+        for field, value in dataclasses.asdict(self.progress).items():
+            state[f"progress.{field}"] = torch.tensor(value, dtype=torch.float64)
+        if self.scaler.is_enabled():
+            for key, value in self.scaler.state_dict().items():
+                state[f"scaler.{key}"] = torch.tensor(value, dtype=torch.float64)
+        return state
+
+    def resume(self) -> bool:
+        """Go on from the newest checkpoint of the run; false where there is none."""
+        found = saved_checkpoints(self.run)
+        if not found:
+            return False
+        saved = checkpoint.load(found[-1])
+        state = checkpoint.load_tensors(saved.folder / checkpoint.TRAINING)
+        checkpoint.restore(self.model, saved.weights(), saved.folder)
+        for name, parameter in checkpoint.named_weights(self.model).items():
+            prefix = f"optimizer.{name}."
+            self.optimizer.state[parameter] = {
+                k[len(prefix) :]: v.to("cpu" if v.dim() == 0 and self.device.type == "cpu" else self.device)
+                for k, v in state.items()
+                if k.startswith(prefix)
+            }
+        if self.scaler.is_enabled():
+            scaler = {k[len("scaler.") :]: v.item() for k, v in state.items() if k.startswith("scaler.")}
+            scaler["growth_interval"], scaler["_growth_tracker"] = (
+                int(scaler["growth_interval"]),
+                int(scaler["_growth_tracker"]),
+            )
+            self.scaler.load_state_dict(scaler)
+        for field in dataclasses.fields(Progress):
+            kind = int if field.name in ("step", "stale") else float
+            setattr(self.progress, field.name, kind(state[f"progress.{field.name}"].item()))
+        return True
+
+
+def saved_checkpoints(run: Path) -> list[Path]:
+    """Whole checkpoints of a run, oldest first."""
+    return sorted(p for p in (run / "checkpoints").glob("step-*") if (p / checkpoint.MANIFEST).exists())
+
+
+def hash_seed(seed: int, step: int, batch: int) -> int:
+    """A seed for one batch of one update, far from its neighbours'."""
+    value = (seed * 1_000_003 + step) * 1_000_003 + batch
+    value = (value ^ (value >> 31)) * 0x9E3779B97F4A7C15
+    return (value ^ (value >> 29)) & (2**63 - 1)

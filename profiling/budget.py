@@ -1,0 +1,84 @@
+"""Mobile budgets: parse one, check a model against it, find the widest model that fits."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lite_nmt.config import Config, load_preset
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.profiling.cost import Cost, cost
+
+MOBILE_MULT_ADDS = 500_000_000
+MOBILE_PARAMETERS = 10_000_000
+BUDGET_PRESET = "lite-transformer-mobile"
+WIDTH_STEP = 16
+
+
+def parse_budget(text: str) -> int:
+    """``100M`` or ``0.5G`` -> Mult-Adds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip(), re.IGNORECASE)
+    value = float(match[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[match[2].upper()] if match else 0
+    if value < 1:
+        raise LiteNmtError(f"--budget is {text!r}; give Mult-Adds as 100M, 300M or 500M.")
+    return int(value)
+
+
+def quantity(value: float) -> str:
+    """Mult-Adds or parameters as people write them: 54.7M."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if value >= size:
+            return f"{value / size:.2f}".rstrip("0").rstrip(".") + unit
+    return f"{value:g}"
+
+
+def breaches(config: Config, mult_adds: int = MOBILE_MULT_ADDS, count: str = "paper") -> list[str]:
+    """One sentence for each limit that a model exceeds, with its largest parts; empty where it fits."""
+    total = cost(config)
+    found = []
+    if (spent := total.mult_adds(count)) > mult_adds:
+        parts = largest({k: m for k, (m, _) in total.by_kind().items()}, total, count)
+        found.append(
+            f"the model needs {quantity(spent)} Mult-Adds ({count} count, 30 to 30 tokens), over the budget of "
+            f"{quantity(mult_adds)}; the largest parts are {parts}"
+        )
+    if (held := total.parameters(count)) > MOBILE_PARAMETERS:
+        parts = largest({k: p for k, (_, p) in total.by_kind().items()}, total, count)
+        found.append(
+            f"the model holds {quantity(held)} parameters ({count} count), over the limit of "
+            f"{quantity(MOBILE_PARAMETERS)}; the largest parts are {parts}"
+        )
+    return found
+
+
+def largest(kinds: Mapping[str, int], total: Cost, count: str) -> str:
+    """The three largest kinds of part, in words."""
+    hidden = () if count == "full" else ("embedding",)
+    ranked = sorted(((n, k) for k, n in kinds.items() if n and k not in hidden), reverse=True)[:3]
+    return ", ".join(f"{kind} {quantity(n)}" for n, kind in ranked)
+
+
+def widest(budget: int, count: str = "paper", *overrides: Mapping[str, Any]) -> Config:
+    """The widest Lite Transformer within ``budget`` Mult-Adds and 10M parameters, in steps of 16 channels."""
+    best = None
+    for width in range(WIDTH_STEP, 4096, WIDTH_STEP):
+        config = at_width(load_preset(BUDGET_PRESET, *overrides), width)
+        if breaches(config, budget, count):
+            break
+        best = config
+    if best is None:
+        raise LiteNmtError(f"no Lite Transformer fits {quantity(budget)} Mult-Adds; the narrowest has 16 channels.")
+    return best
+
+
+def at_width(config: Config, width: int) -> Config:
+    """The same model at another width; its "flattened" feed-forward width follows (Lite Transformer, section 3)."""
+    model = dataclasses.replace(
+        config.model,
+        width=width,
+        encoder=dataclasses.replace(config.model.encoder, ffn=width),
+        decoder=dataclasses.replace(config.model.decoder, ffn=width),
+    )
+    return dataclasses.replace(config, model=model)
