@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from lite_nmt.config import Config, load_preset
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.profiling.cost import Cost, cost
+from lite_nmt.profiling.cost import EMBEDDING, OUTPUT, cost
 
 MOBILE_MULT_ADDS = 500_000_000
 MOBILE_PARAMETERS = 10_000_000
@@ -39,13 +38,13 @@ def breaches(config: Config, mult_adds: int = MOBILE_MULT_ADDS, count: str = "pa
     total = cost(config)
     found = []
     if (spent := total.mult_adds(count)) > mult_adds:
-        parts = largest({k: m for k, (m, _) in total.by_kind().items()}, total, count)
+        parts = largest({k: m for k, (m, _) in total.by_kind().items() if count == "full" or k != OUTPUT})
         found.append(
             f"the model needs {quantity(spent)} Mult-Adds ({count} count, 30 to 30 tokens), over the budget of "
             f"{quantity(mult_adds)}; the largest parts are {parts}"
         )
     if (held := total.parameters(count)) > MOBILE_PARAMETERS:
-        parts = largest({k: p for k, (_, p) in total.by_kind().items()}, total, count)
+        parts = largest({k: p for k, (_, p) in total.by_kind().items() if count == "full" or k != EMBEDDING})
         found.append(
             f"the model holds {quantity(held)} parameters ({count} count), over the limit of "
             f"{quantity(MOBILE_PARAMETERS)}; the largest parts are {parts}"
@@ -53,32 +52,31 @@ def breaches(config: Config, mult_adds: int = MOBILE_MULT_ADDS, count: str = "pa
     return found
 
 
-def largest(kinds: Mapping[str, int], total: Cost, count: str) -> str:
+def largest(kinds: Mapping[str, int]) -> str:
     """The three largest kinds of part, in words."""
-    hidden = () if count == "full" else ("embedding",)
-    ranked = sorted(((n, k) for k, n in kinds.items() if n and k not in hidden), reverse=True)[:3]
+    ranked = sorted(((n, k) for k, n in kinds.items() if n), reverse=True)[:3]
     return ", ".join(f"{kind} {quantity(n)}" for n, kind in ranked)
 
 
 def widest(budget: int, count: str = "paper", *overrides: Mapping[str, Any]) -> Config:
     """The widest Lite Transformer within ``budget`` Mult-Adds and 10M parameters, in steps of 16 channels."""
-    best = None
+    best, refusal = None, None
     for width in range(WIDTH_STEP, 4096, WIDTH_STEP):
-        config = at_width(load_preset(BUDGET_PRESET, *overrides), width)
+        try:
+            config = load_preset(BUDGET_PRESET, *overrides, flattened(width))
+        except LiteNmtError as error:  # the number of heads may not divide this width, and yet the next
+            refusal = error
+            continue
         if breaches(config, budget, count):
             break
         best = config
     if best is None:
-        raise LiteNmtError(f"no Lite Transformer fits {quantity(budget)} Mult-Adds; the narrowest has 16 channels.")
+        raise refusal or LiteNmtError(
+            f"no Lite Transformer fits {quantity(budget)} Mult-Adds; the narrowest has {WIDTH_STEP} channels."
+        )
     return best
 
 
-def at_width(config: Config, width: int) -> Config:
-    """The same model at another width; its "flattened" feed-forward width follows (Lite Transformer, section 3)."""
-    model = dataclasses.replace(
-        config.model,
-        width=width,
-        encoder=dataclasses.replace(config.model.encoder, ffn=width),
-        decoder=dataclasses.replace(config.model.decoder, ffn=width),
-    )
-    return dataclasses.replace(config, model=model)
+def flattened(width: int) -> dict[str, Any]:
+    """A width, and the "flattened" feed-forward width that follows it (Lite Transformer, section 3)."""
+    return {"model": {"width": width, "encoder": {"ffn": width}, "decoder": {"ffn": width}}}

@@ -17,14 +17,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "       lite-nmt evaluate CHECKPOINT --data DIR [--split test]",
         description="Score with sacreBLEU: one reference a line, signatures included.",
     )
-    parser.add_argument("checkpoint", nargs="?", help="folder of a run or a checkpoint; without it, score --hypotheses")
+    parser.add_argument("checkpoint", nargs="?", help="folder of a run or a checkpoint")
     parser.add_argument("--hypotheses", metavar="FILE", help="translations to score")
     parser.add_argument("--references", metavar="FILE")
     parser.add_argument("--source", metavar="FILE", help="text to translate")
     parser.add_argument("--data", metavar="DIR", help="take SPLIT.<source> and SPLIT.<target> of this folder")
     parser.add_argument("--split", default="test", help="(%(default)s)")
     parser.add_argument(
-        "--tokenize", default="13a", choices=("13a", "none", "intl", "char", "zh"), help="BLEU's (%(default)s)"
+        "--tokenize",
+        default="13a",
+        choices=("13a", "none", "intl", "char", "zh"),
+        help="BLEU's (%(default)s)",
     )
     parser.add_argument("--lowercase", action="store_true", help="as the papers' IWSLT figures")
     parser.add_argument("--save", metavar="FILE", help="write the translations here")
@@ -39,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
         if not args.hypotheses or not args.references or args.source or args.data or args.save:
             args.usage_error("without CHECKPOINT, give --hypotheses and --references alone.")
         return _report(args, _read(args.hypotheses), _read(args.references), None)
-    if args.hypotheses or bool(args.data) == bool(args.source and args.references) or (args.data and (args.source or args.references)):
+    texts = (args.source, args.references)
+    if args.hypotheses or (any(texts) if args.data else not all(texts)):
         args.usage_error("with CHECKPOINT, give --source and --references, or --data.")
     return _translate(args)
 
@@ -55,12 +59,12 @@ def _translate(args: argparse.Namespace) -> int:
 
     translator = Translator.load(args.checkpoint, args.device, args.threads)
     decode = decode_config(args, translator.config.decode)
-    sides = (args.source, args.references)
+    sides = [args.source, args.references]
     if args.data:
-        sides = tuple(str(Path(args.data) / f"{args.split}.{language}") for language in translator.languages)
+        sides = [str(Path(args.data) / f"{args.split}.{language}") for language in translator.languages]
     source, references = map(_read, sides)
     if len(source) != len(references):
-        raise LiteNmtError(f"{sides[0]} has {len(source)} lines and {sides[1]} has {len(references)}; they must agree.")
+        raise LiteNmtError(f"{sides[0]} has {len(source)} lines and {sides[1]} has {len(references)}; make them agree.")
     if not source:
         raise LiteNmtError(f"{sides[0]} is empty; there is nothing to score.")
     with ExitStack() as stack:
@@ -101,8 +105,9 @@ def _report(args: argparse.Namespace, hypotheses: list[str], references: list[st
             record |= {"seconds": seconds, "sentences_per_second": scores.sentences / seconds}
         print(json.dumps(record))
         return 0
+    length = f"BP {scores.brevity_penalty:.3f}, ratio {scores.length_ratio:.3f}"
     precisions = "/".join(f"{p:.1f}" for p in scores.precisions)
-    print(f"BLEU  {scores.bleu:5.2f}  {precisions} (BP {scores.brevity_penalty:.3f}, ratio {scores.length_ratio:.3f})")
+    print(f"BLEU  {scores.bleu:5.2f}  {precisions} ({length})")
     print(f"      {scores.bleu_signature}")
     print(f"chrF  {scores.chrf:5.2f}")
     print(f"      {scores.chrf_signature}")

@@ -1,4 +1,4 @@
-"""Text files of the command line: inputs opened before the work starts, outputs written whole or not at all."""
+"""Text files of the command line: inputs opened before the work, outputs written whole or not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def open_inputs(stack: ExitStack, names: Iterable[str]) -> list[tuple[str, Binar
             opened.append(("standard input", sys.stdin.buffer))
             continue
         try:
-            opened.append((name, stack.enter_context(open(name, "rb"))))
+            opened.append((name, stack.enter_context(Path(name).open("rb"))))  # noqa: SIM115  # the stack closes it
         except OSError as error:
             raise LiteNmtError(f"cannot read {name}: {error.strerror}.") from error
     return opened

@@ -1,6 +1,6 @@
 """``lite-nmt``: picks the verb, and turns failures into one plain sentence and an exit code.
 
-Exit codes: 0 done, 1 refused or failed with a reason, 2 wrong usage, 130 interrupted, 141 the reader went away.
+Exit codes: 0 done, 1 refused or failed with a reason, 2 wrong usage, 130 interrupted, 141 nobody reads on.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import TextIO
 from lite_nmt import __version__
 from lite_nmt.errors import LiteNmtError
 
-VERBS = ("train", "translate", "evaluate", "presets", "corpus")
+VERBS = ("demo", "train", "translate", "evaluate", "presets", "corpus")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """All verbs. Each is a module with ``add_parser(subparsers)`` and ``run(args) -> int``."""
     parser = argparse.ArgumentParser(
-        prog="lite-nmt", description="Train, compress and ship neural machine translation under a compute budget."
+        prog="lite-nmt",
+        description="Train, compress and ship neural machine translation under a compute budget.",
     )
     parser.add_argument("--version", action="version", version=f"lite-nmt {__version__}")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb = importlib.import_module(f"lite_nmt.cli.{args.verb}")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _Warnings()
             code = int(verb.run(args))
             sys.stdout.flush()
             return code
@@ -71,12 +72,21 @@ def _sentence(error: Exception) -> str | None:
     return None
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    print(f"lite-nmt: warning: {message}", file=sys.stderr)
+class _Warnings:
+    """Each warning as one plain line, once: Python itself forgets what it has shown whenever filters change."""
+
+    def __init__(self) -> None:
+        self.shown: set[str] = set()
+
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if str(message) not in self.shown:
+            self.shown.add(str(message))
+            print(f"lite-nmt: warning: {message}", file=sys.stderr)

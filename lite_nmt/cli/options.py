@@ -26,14 +26,16 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     """How to search, and where to compute."""
     group = parser.add_argument_group("search", "defaults come from the checkpoint; lengths are in tokens")
     group.add_argument("--beam", type=int, metavar="N", help="hypotheses kept at each step; 1 is greedy")
-    group.add_argument("--length-penalty", type=float, metavar="A", help="exponent a; larger favours long output")
+    group.add_argument("--length-penalty", type=float, metavar="A", help="exponent a; more favours length")
     group.add_argument("--penalty", choices=("power", "gnmt"), help="divide by n^a, or by ((5 + n) / 6)^a")
     group.add_argument("--min-length", type=int, metavar="N")
     group.add_argument("--max-length", type=int, metavar="N", help="0: 1.5 times the source plus 20")
-    group.add_argument("--no-repeat-ngram", type=int, metavar="N", help="never say the same N tokens twice; 0: may")
+    group.add_argument("--no-repeat-ngram", type=int, metavar="N", help="never repeat N tokens in a row; 0: may")
     group = parser.add_argument_group("computing")
-    group.add_argument("--batch-tokens", type=positive, default=4096, metavar="N", help="source tokens at once (%(default)s)")
-    group.add_argument("--buffer", type=positive, metavar="LINES", help="lines read and sorted by length at once")
+    group.add_argument(
+        "--batch-tokens", type=positive, default=4096, metavar="N", help="source tokens at once (%(default)s)"
+    )
+    group.add_argument("--buffer", type=positive, metavar="LINES", help="lines sorted by length at once")
     group.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
     group.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps (%(default)s)")
 

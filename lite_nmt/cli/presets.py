@@ -14,7 +14,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("presets", help="list the presets and what they cost, or show one in full")
     parser.add_argument("name", nargs="?", help="print this preset's whole configuration, ready for --config")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,7 +96,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     if not console.is_terminal:
         console.width = 160  # piped text is cut by nobody
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
-    table.caption = "Mult-Adds for 30 to 30 tokens, and parameters: paper count, full count. Limits: see docs/counting.md."
+    table.caption = "Mult-Adds for 30 to 30 tokens, and parameters: paper count, then full (docs/counting.md)."
     table.add_column("preset", no_wrap=True)
     for name in ("Mult-Adds", "full", "params", "full"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -30,7 +30,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,17 +18,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "translate",
         help="translate standard input or files",
-        description="Translate lines of UTF-8. Each input line gives one output line, in order, as soon as its "
-        "batch is done. What is asked for beside the text follows it after ' ||| ': score, then alignment.",
+        description="Translate lines of UTF-8. Each input line gives one output line, in order, once the "
+        "lines read with it are done. What else is asked for follows after ' ||| ': score, then alignment.",
     )
     parser.add_argument("checkpoint", help="folder of a run or a checkpoint")
     parser.add_argument("files", nargs="*", default=["-"], metavar="FILE", help="default: standard input")
     parser.add_argument("--output", metavar="FILE", help="write here, all or nothing")
     parser.add_argument(
-        "--nbest", type=positive, metavar="N", help="N candidates a line: line number from 0 ||| text ||| score"
+        "--nbest",
+        type=positive,
+        metavar="N",
+        help="candidates a line, each as: line from 0 ||| text ||| score",
     )
     parser.add_argument("--scores", action="store_true", help="length-penalised log-probabilities")
-    parser.add_argument("--alignments", action="store_true", help="pairs source-target of SentencePiece pieces")
+    parser.add_argument("--alignments", action="store_true", help="SentencePiece pieces, source-target")
     parser.add_argument("--json", action="store_true", help="one object a line")
     add_decode_options(parser)
 
@@ -83,7 +86,11 @@ def _line(args: argparse.Namespace, number: int, candidate: Candidate) -> str:
 
 
 def _object(args: argparse.Namespace, candidate: Candidate) -> dict[str, object]:
-    record: dict[str, object] = {"text": candidate.text, "score": candidate.score, "logprob": candidate.logprob}
+    record: dict[str, object] = {
+        "text": candidate.text,
+        "score": candidate.score,
+        "logprob": candidate.logprob,
+    }
     if args.alignments:
         record |= {"pieces": candidate.pieces, "alignment": candidate.alignment}
     return record

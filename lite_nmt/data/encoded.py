@@ -41,9 +41,7 @@ class Encoded:
     def open(cls, folder: Path) -> Encoded:
         """Map what :func:`encode` wrote."""
         try:
-            arrays = {
-                name: np.load(folder / f"{name}_starts.npy", mmap_mode="r") for name in ("source", "target")
-            }
+            arrays = {name: np.load(folder / f"{name}_starts.npy", mmap_mode="r") for name in ("source", "target")}
             tokens = {name: np.memmap(folder / f"{name}.bin", dtype=np.int32, mode="r") for name in arrays}
             left_out = json.loads((folder / "left_out.json").read_text())
         except (OSError, ValueError) as error:
@@ -95,5 +93,3 @@ def _chunks(corpus: Sides) -> Iterator[list[tuple[str, str]]]:
     pairs = zip(read_lines(corpus.source), read_lines(corpus.target), strict=True)
     while chunk := list(itertools.islice(pairs, CHUNK)):
         yield chunk
-
-

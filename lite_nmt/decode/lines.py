@@ -22,9 +22,9 @@ def clean(text: str) -> str:
 def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """Lines of a binary stream, one at a time, without their ends.
 
-    A line ends at ``\\n`` alone, as ``wc -l`` counts, so that line numbers agree with those of the other side of a
-    corpus; a ``\\r`` before it is dropped, and so is a byte order mark at the very start. A last line without an
-    end counts. Invalid UTF-8 becomes U+FFFD, with one warning after the last line.
+    A line ends at ``\\n`` alone, as ``wc -l`` counts, so that line numbers agree with those of the other side
+    of a corpus; a ``\\r`` before it is dropped, and so is a byte order mark at the very start. A last line
+    without an end counts. Invalid UTF-8 becomes U+FFFD, with one warning after the last line.
     """
     invalid: list[int] = []
     count = 0

@@ -18,8 +18,8 @@ from lite_nmt.modules.mixer import State
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished translation. ``score`` is ``logprob`` (natural logarithm, the end marker's included) after the
-    length penalty; it is what hypotheses are ranked by."""
+    """A finished translation. ``score`` is ``logprob`` (natural logarithm, the end marker's included) after
+    the length penalty; it is what hypotheses are ranked by."""
 
     tokens: tuple[int, ...]  # without the end marker
     score: float
@@ -31,9 +31,9 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Translate a batch.
 
-    A sentence ends when ``beam`` of its hypotheses have, or at its own length limit: a rule that looks at nothing
-    but the sentence, so a result does not depend on the batch. Padding, BOS and UNK are never generated; what
-    has no piece of its own is spelled in bytes.
+    A sentence ends when ``beam`` of its hypotheses have, or at its own length limit: a rule that looks at
+    nothing but the sentence, so a result does not depend on the batch. Padding, BOS and UNK are never
+    generated; what has no piece of its own is spelled in bytes.
 
     Args:
         model: in eval mode, which is the caller's duty.
@@ -48,7 +48,7 @@ def search(
         LiteNmtError: the settings contradict one another, or the model's scores are not numbers.
     """
     if not 1 <= nbest <= decode.beam:
-        raise LiteNmtError(f"nbest is {nbest}; with a beam of {decode.beam} it must be between 1 and {decode.beam}.")
+        raise LiteNmtError(f"nbest is {nbest}; it must be between 1 and decode.beam = {decode.beam}.")
     if 0 < decode.max_length < decode.min_length:
         raise LiteNmtError(
             f"decode.min_length is {decode.min_length}, more than decode.max_length = {decode.max_length}."
@@ -56,9 +56,8 @@ def search(
     if not len(source):
         return []
     # The source's end marker is not counted: lengths in DecodeConfig leave it out.
-    limits = [
-        decode.max_length or max(3 * (length - 1) // 2 + 20, decode.min_length) for length in keep.sum(1).tolist()
-    ]
+    lengths = [length - 1 for length in keep.sum(1).tolist()]
+    limits = [decode.max_length or max(3 * length // 2 + 20, decode.min_length) for length in lengths]
     with torch.inference_mode():
         memory = model.memory(model.encode(source, keep))
         run = _greedy if decode.beam == 1 else _beam
@@ -103,15 +102,15 @@ def _greedy(
 def _beam(
     model: TranslationModel, memory: State, keep: Tensor, limits: list[int], decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """Beam search with fairseq's finishing rule, under which the papers' figures were measured (Ott et al. 2019,
-    ``SequenceGenerator``): of each step's 2 * beam best continuations, those that end count if they are among the
-    first ``beam``, and the first ``beam`` that go on are the next step's. As one beam can end only once a step,
-    there are always enough of the latter.
+    """Beam search with fairseq's finishing rule, under which the papers' figures were measured (Ott et al.
+    2019, ``SequenceGenerator``): of each step's 2 * beam best continuations, those that end count if they are
+    among the first ``beam``, and the first ``beam`` that go on are the next step's. As a hypothesis can end
+    only once a step, there are always enough of the latter.
 
-    Differs from fairseq: where more than ``beam`` are finished by the last step, the best are kept, not the first.
+    Differs from fairseq: where the last step finishes more than ``beam``, the best are kept, not the first.
 
-    Rows are the B sentences that have not ended; their W hypotheses stand side by side in the N = B * W rows of
-    the state. W is 1 before the first step, when all would be equal.
+    Rows are the B sentences that have not ended; their W hypotheses stand side by side in the N = B * W rows
+    of the state. W is 1 before the first step, when all would be equal.
     """
     beam, device = decode.beam, keep.device
     rows = list(range(len(limits)))
@@ -124,10 +123,13 @@ def _beam(
         logits, state = model.step(token, position, state, memory, keep)
         width, types = total.shape[1], logits.shape[1]
         scores = _scores(logits, history, [limits[i] for i in rows for _ in range(width)], position, decode)
-        joint = (scores.view(len(rows), width, types) + total.unsqueeze(-1)).flatten(1)
-        best, flat = joint.topk(min(2 * beam, joint.shape[1]))
-        parent = flat // types + torch.arange(len(rows), device=device).unsqueeze(1) * width  # rows of N
-        token = flat % types
+        # Each hypothesis' own best first, so that the sums are of few numbers and not of the whole vocabulary.
+        best, token = scores.topk(min(2 * beam, types))
+        few = best.shape[1]
+        joint = (best.view(len(rows), width, few) + total.unsqueeze(-1)).flatten(1)
+        best, flat = joint.topk(min(2 * beam, width * few))
+        token = token.view(len(rows), -1).gather(1, flat)
+        parent = flat // few + torch.arange(len(rows), device=device).unsqueeze(1) * width  # rows of N
         ends = token == EOS
         ended = (ends[:, :beam] & best[:, :beam].isfinite()).nonzero()
         if len(ended):
@@ -135,11 +137,11 @@ def _beam(
             texts, logprobs = history[parent[row, rank]].tolist(), best[row, rank].tolist()
             for i, text, logprob in zip(row.tolist(), texts, logprobs, strict=True):
                 found[rows[i]].append(_hypothesis(text, logprob, decode))
-        stay = [i for i, sentence in enumerate(rows) if len(found[sentence]) < beam and position < limits[sentence]]
+        stay = [row for row, i in enumerate(rows) if len(found[i]) < beam and position < limits[i]]
         total, order = best.masked_fill(ends, -math.inf).topk(min(beam, best.shape[1]))
         parent, token = parent.gather(1, order), token.gather(1, order)
         if len(stay) < len(rows):
-            rows = [rows[i] for i in stay]
+            rows = [rows[row] for row in stay]
             if not rows:
                 break
             index = torch.tensor(stay, device=device)
@@ -151,9 +153,7 @@ def _beam(
     return found
 
 
-def _scores(
-    logits: Tensor, history: Tensor, limits: Sequence[int], position: int, decode: DecodeConfig
-) -> Tensor:
+def _scores(logits: Tensor, history: Tensor, limits: Sequence[int], position: int, decode: DecodeConfig) -> Tensor:
     """Log-probabilities of the next token, N V, minus infinity where it is not allowed.
 
     They are not normalised again over what is allowed, so that scores stay the model's own.

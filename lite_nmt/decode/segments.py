@@ -6,33 +6,45 @@ from collections.abc import Sequence
 
 _WIDE_ENDS = tuple("。！？")  # no space follows these
 _ENDS = (*".!?…", *_WIDE_ENDS)
+_CLOSERS = "\"'”’»)]"
 _WORD = "▁"  # SentencePiece's mark of a space before a piece
+_SHORTEST = 8  # pieces; what ends sooner is more often an abbreviation than a sentence
 
 
 def split(pieces: Sequence[str], limit: int) -> list[slice]:
-    """Cut SentencePiece pieces into runs of at most ``limit``.
+    """Cut SentencePiece pieces into runs of at most ``limit``; what fits stays whole.
 
-    Each run ends after the last sentence end in the second half of the limit, else before the last word that
-    does not fit, else, in a word longer than all of it, between two characters.
+    What does not fit is cut into its sentences, not into the longest runs that fit: a model that learnt from
+    sentences says little more than one sentence, however long its source. A sentence over the limit is cut before
+    the last word that does not fit, and a word over the limit between two characters.
     """
+    if len(pieces) <= limit:
+        return [slice(0, len(pieces))]
     runs, start = [], 0
-    while len(pieces) - start > limit:
-        end = _cut(pieces, start, start + limit)
+    while start < len(pieces):
+        end = _end(pieces, start, min(start + limit, len(pieces)))
         runs.append(slice(start, end))
         start = end
-    return [*runs, slice(start, len(pieces))]
+    return runs
 
 
-def _cut(pieces: Sequence[str], start: int, stop: int) -> int:
+def _end(pieces: Sequence[str], start: int, stop: int) -> int:
     """Where a run from ``start`` ends, ``stop`` at the latest."""
-    places = range(stop, start, -1)
-    for i in places[: (stop - start + 1) // 2]:
-        ends = _ENDS if pieces[i].startswith(_WORD) else _WIDE_ENDS
-        if pieces[i - 1].rstrip("\"'”’»)]").endswith(ends):
+    for i in range(start + _SHORTEST, stop + 1):
+        if i < len(pieces) and _sentence_ends(pieces, i):
             return i
+    if stop == len(pieces):
+        return stop
+    places = range(stop, start, -1)
     words = (i for i in places if pieces[i].startswith(_WORD))
     characters = (i for i in places if not _continues(pieces[i]))
     return next(words, None) or next(characters, stop)
+
+
+def _sentence_ends(pieces: Sequence[str], i: int) -> bool:
+    """Whether piece ``i`` begins a sentence."""
+    ends = _ENDS if pieces[i].startswith(_WORD) else _WIDE_ENDS
+    return "".join(pieces[i - 3 : i]).rstrip(_CLOSERS).endswith(ends)
 
 
 def _continues(piece: str) -> bool:

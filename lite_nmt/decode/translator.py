@@ -93,15 +93,15 @@ class Translator:
     def translate(self, lines: str, decode: DecodeConfig | None = None, batch_tokens: int = 4096) -> str: ...
     @overload
     def translate(
-        self, lines: Sequence[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+        self, lines: list[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
     ) -> list[str]: ...
     def translate(
-        self, lines: str | Sequence[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+        self, lines: str | list[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
     ) -> str | list[str]:
         """The best translation of one line, or of each of several, in their order."""
-        one = isinstance(lines, str)
-        texts = [t.text for t in self.translate_all([lines] if isinstance(lines, str) else lines, decode, batch_tokens)]
-        return texts[0] if one else texts
+        if isinstance(lines, str):
+            return self.translate_all([lines], decode, batch_tokens)[0].text
+        return [translation.text for translation in self.translate_all(lines, decode, batch_tokens)]
 
     def translate_all(
         self,
@@ -116,7 +116,7 @@ class Translator:
         Args:
             lines: any text; control characters and line breaks are read as spaces.
             decode: how to search; None takes the checkpoint's settings.
-            batch_tokens: source tokens translated at once, padding included. It changes speed and memory alone.
+            batch_tokens: source tokens at once, padding included; it changes speed and memory, not results.
             nbest: candidates a line, at most the beam. A line may have fewer, never none.
             alignments: say for each target piece which source piece the last layer looked at most.
 
@@ -139,7 +139,7 @@ class Translator:
             parts += [ids[cut] for cut in cuts]
         if len(parts) > len(texts) - tokens.count([]):
             warnings.warn(
-                f"lines longer than {limit} pieces, the most the model saw in training, are translated in parts.",
+                f"lines longer than {limit} pieces, the most seen in training, are translated in parts.",
                 stacklevel=2,
             )
         found = self._search(parts, decode, batch_tokens, nbest, alignments)
@@ -149,7 +149,12 @@ class Translator:
         ]
 
     def _search(
-        self, parts: Sequence[list[int]], decode: DecodeConfig, batch_tokens: int, nbest: int, alignments: bool
+        self,
+        parts: Sequence[list[int]],
+        decode: DecodeConfig,
+        batch_tokens: int,
+        nbest: int,
+        alignments: bool,
     ) -> list[list[Candidate]]:
         found: list[list[Candidate]] = [[] for _ in parts]
         for batch in _batches([len(ids) + 1 for ids in parts], batch_tokens):
@@ -234,5 +239,5 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise LiteNmtError(f"this machine or this build of PyTorch has no device {name!r}; try cpu.") from error
+        raise LiteNmtError(f"this machine or this PyTorch has no device {name!r}; try cpu.") from error
     return device

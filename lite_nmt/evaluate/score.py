@@ -39,9 +39,7 @@ def score(
         LiteNmtError: the two sides differ in length or are empty, or the tokeniser is unknown.
     """
     if len(hypotheses) != len(references):
-        raise LiteNmtError(
-            f"there are {len(hypotheses)} hypotheses and {len(references)} references; each line needs its own."
-        )
+        raise LiteNmtError(f"there are {len(hypotheses)} hypotheses and {len(references)} references; they must agree.")
     if not references:
         raise LiteNmtError("there are no sentences to score.")
     if tokenize not in TOKENIZERS:

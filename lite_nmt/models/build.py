@@ -20,9 +20,7 @@ def build_convolution(kind: str, stack: StackConfig, width: int, layer: int, cau
         # K taps reach K-1 steps: all to the left in the decoder, shared by the two sides in the encoder.
         producer = TalkTaps(width, heads, padding, taps - 1 - padding, stack.weight_dropout)
     elif kind == "dynamicconv":
-        producer = DynamicTaps(
-            width, heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize
-        )
+        producer = DynamicTaps(width, heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize)
     else:
         producer = LightTaps(heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize)
     return Convolution(width, producer, stack.glu)

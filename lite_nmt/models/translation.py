@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +12,7 @@ from lite_nmt.config import Config
 from lite_nmt.models.build import build_decoder_layer, build_encoder_layer
 from lite_nmt.modules.dropout import Dropout
 from lite_nmt.modules.embedding import Embedding
+from lite_nmt.modules.layer import DecoderLayer
 from lite_nmt.modules.mixer import State, prefixed, without_prefix
 
 
@@ -46,28 +50,28 @@ class TranslationModel(nn.Module):
         x = self.dropout(self.source(source, torch.arange(source.shape[1], device=source.device)))
         for layer in self.encoder:
             x = layer(x, keep)
-        return self.encoder_norm(x)  # type: ignore[no-any-return]
+        return self.encoder_norm(x)
 
     def memory(self, encoded: Tensor) -> State:
         """Keys and values of every layer's cross-attention, computed once a sentence."""
         memory: State = {}
-        for i, layer in enumerate(self.decoder):
-            memory |= prefixed(str(i), layer.cross.memory(encoded))
+        for name, layer in self.decoder_layers():
+            memory |= prefixed(name, layer.cross.memory(encoded))
         return memory
 
     def decode(self, target: Tensor, memory: State, keep: Tensor) -> Tensor:
         """B T -> B T C, all target steps at once."""
         x = self.dropout(self.target(target, torch.arange(target.shape[1], device=target.device)))
-        for i, layer in enumerate(self.decoder):
-            x = layer(x, without_prefix(str(i), memory), keep)
-        return self.decoder_norm(x)  # type: ignore[no-any-return]
+        for name, layer in self.decoder_layers():
+            x = layer(x, without_prefix(name, memory), keep)
+        return self.decoder_norm(x)
 
     def initial_state(self, batch: int) -> State:
         """State of every decoder layer's mixer before the first step."""
         like = self.target.weight.new_empty(batch, self.target.weight.shape[1])
         state: State = {}
-        for i, layer in enumerate(self.decoder):
-            state |= prefixed(str(i), layer.mixer.initial_state(like))
+        for name, layer in self.decoder_layers():
+            state |= prefixed(name, layer.mixer.initial_state(like))
         return state
 
     def step(
@@ -84,8 +88,7 @@ class TranslationModel(nn.Module):
         """
         x = self.target(token, torch.as_tensor(position, device=token.device))
         after: State = {}
-        for i, layer in enumerate(self.decoder):
-            name = str(i)
+        for name, layer in self.decoder_layers():
             own, known = without_prefix(name, state), without_prefix(name, memory)
             x, own = layer.step(x, position, own, known, keep)
             after |= prefixed(name, own)
@@ -94,10 +97,13 @@ class TranslationModel(nn.Module):
     def alignment(self, target: Tensor, memory: State, keep: Tensor) -> Tensor:
         """The last layer's attention to the source, averaged over the heads: B T S."""
         x = self.target(target, torch.arange(target.shape[1], device=target.device))
+        *before, (last_name, last) = self.decoder_layers()
+        for name, layer in before:
+            x = layer(x, without_prefix(name, memory), keep)
+        x = last.mix.leave(x, last.mixer(last.mix.enter(x)))
+        return last.cross.weights(last.look.enter(x), without_prefix(last_name, memory), keep)
+
+    def decoder_layers(self) -> Iterator[tuple[str, DecoderLayer]]:
+        """The decoder's layers with the names that state and memory know them by."""
         for i, layer in enumerate(self.decoder):
-            known = without_prefix(str(i), memory)
-            if i == len(self.decoder) - 1:
-                x = layer.mix.leave(x, layer.mixer(layer.mix.enter(x)))
-                return layer.cross.weights(layer.look.enter(x), known, keep)  # type: ignore[no-any-return]
-            x = layer(x, known, keep)
-        raise AssertionError("a model has at least one decoder layer")
+            yield str(i), cast(DecoderLayer, layer)

@@ -26,9 +26,7 @@ class SelfAttention(Mixer):
     Attention's k = 3,7,15,31x3 baseline); the causal form then keeps only the last k keys and values.
     """
 
-    def __init__(
-        self, width: int, heads: int, causal: bool, window: int | None = None, dropout: float = 0.0
-    ) -> None:
+    def __init__(self, width: int, heads: int, causal: bool, window: int | None = None, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.causal, self.window, self.dropout = heads, causal, window, dropout
         self.qkv = nn.Linear(width, 3 * width)
@@ -60,7 +58,7 @@ class SelfAttention(Mixer):
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
         mask = self.allowed(x.shape[1], keep, x.device)
         dropout = self.dropout if self.training else 0.0
-        return self.out(merge_heads(F.scaled_dot_product_attention(q, k, v, mask, dropout)))  # type: ignore[no-any-return]
+        return self.out(merge_heads(F.scaled_dot_product_attention(q, k, v, mask, dropout)))
 
     def initial_state(self, x: Tensor) -> State:
         empty = x.new_zeros(x.shape[0], self.heads, 0, x.shape[1] // self.heads)
@@ -100,7 +98,7 @@ class CrossAttention(nn.Module):
         q = split_heads(self.q(x), self.heads)
         dropout = self.dropout if self.training else 0.0
         mixed = F.scaled_dot_product_attention(q, memory["key"], memory["value"], keep[:, None, None, :], dropout)
-        return self.out(merge_heads(mixed))  # type: ignore[no-any-return]
+        return self.out(merge_heads(mixed))
 
     def weights(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
         """The attention itself, averaged over the heads: B T S, each row a distribution over the source."""

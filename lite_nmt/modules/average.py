@@ -25,7 +25,7 @@ class AverageAttention(Mixer):
         """Feed-forward and gate, for any leading dimensions."""
         g = self.ffn(mean.to(x.dtype))
         i, f = self.gate(torch.cat([x, g], -1)).sigmoid().chunk(2, -1)
-        return i * x + f * g  # type: ignore[no-any-return]
+        return i * x + f * g
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         if keep is not None:

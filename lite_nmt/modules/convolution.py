@@ -48,10 +48,10 @@ class LightTaps(Taps):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
-        weight = self.weight
+        weight: Tensor = self.weight
         if valid is not None:
             weight = weight.masked_fill(~valid.unsqueeze(-2), absent(self.norm))
-        return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)  # type: ignore[no-any-return]
+        return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)
 
 
 class DynamicTaps(Taps):
@@ -70,7 +70,7 @@ class DynamicTaps(Taps):
         weight = self.linear(x).unflatten(-1, (self.heads, self.taps))
         if valid is not None:
             weight = weight.masked_fill(~valid.unsqueeze(-2), absent(self.norm))
-        return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)  # type: ignore[no-any-return]
+        return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)
 
 
 class TalkTaps(Taps):
@@ -113,7 +113,7 @@ class Convolution(Mixer):
         if keep is not None:
             x = x.masked_fill(~keep.unsqueeze(-1), 0)
         valid = self.valid_taps(x, keep) if self.producer.renormalize else None
-        return self.out(banded(x, self.producer(x, valid), self.producer.padding))  # type: ignore[no-any-return]
+        return self.out(banded(x, self.producer(x, valid), self.producer.padding))
 
     def valid_taps(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """B T K: which taps meet a token. The current step always does, so that no softmax is empty."""

@@ -27,7 +27,7 @@ class FeedForward(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.out(self.dropout(self.activation(self.inner(x))))  # type: ignore[no-any-return]
+        return self.out(self.dropout(self.activation(self.inner(x))))
 
 
 class Residual(nn.Module):
@@ -60,7 +60,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, keep: Tensor) -> Tensor:
         x = self.mix.leave(x, self.mixer(self.mix.enter(x), keep))
-        return self.feed.leave(x, self.ffn(self.feed.enter(x)))  # type: ignore[no-any-return]
+        return self.feed.leave(x, self.ffn(self.feed.enter(x)))
 
 
 class DecoderLayer(nn.Module):
@@ -77,7 +77,7 @@ class DecoderLayer(nn.Module):
         """All that follows the mixer, B T C; it does not look across target time."""
         x = self.mix.leave(x, mixed)
         x = self.look.leave(x, self.cross(self.look.enter(x), memory, keep))
-        return self.feed.leave(x, self.ffn(self.feed.enter(x)))  # type: ignore[no-any-return]
+        return self.feed.leave(x, self.ffn(self.feed.enter(x)))
 
     def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
         return self.rest(x, self.mixer(self.mix.enter(x)), memory, keep)

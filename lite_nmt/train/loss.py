@@ -36,8 +36,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
             own = (log_norm - scores.gather(1, y)).sum()
             nll += own
             # - sum_v q_v log p_v for q = (1 - e) one-hot + e / V
-            loss += own if not smoothing else (1 - smoothing) * own + smoothing * (
-                log_norm.sum() - scores.sum() / types
+            loss += (
+                own if not smoothing else (1 - smoothing) * own + smoothing * (log_norm.sum() - scores.sum() / types)
             )
             if need_gradient:
                 scores.sub_(log_norm).exp_()  # softmax; minus q is the gradient
@@ -73,5 +73,5 @@ def linear_cross_entropy(
         Two float32 scalars, in nats; only the first has a gradient.
     """
     need = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
-    loss, nll = _LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype, need)  # type: ignore[no-untyped-call]
+    loss, nll = _LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype, need)  # type: ignore[no-untyped-call]  # a method of a C class
     return loss, nll

@@ -33,7 +33,7 @@ class Metrics:
             with contextlib.suppress(ImportError):  # an extra; metrics.jsonl holds the same figures
                 from torch.utils.tensorboard import SummaryWriter
 
-                self.writer = SummaryWriter(str(run / "tensorboard"))  # type: ignore[no-untyped-call]
+                self.writer = SummaryWriter(str(run / "tensorboard"))
 
     @contextlib.contextmanager
     def progress(self, steps: int, done: int) -> Iterator[None]:
@@ -49,7 +49,7 @@ class Metrics:
         self.bar = None
 
     def update(self, step: int, sums: torch.Tensor, tokens: int, rate: float, norm: torch.Tensor) -> None:
-        """Take note of one update. ``sums``: loss and negative log-likelihood over ``tokens`` target tokens, in nats."""
+        """Take note of one update; ``sums`` are loss and negative log-likelihood over ``tokens`` tokens, in nats."""
         self.sums = sums if self.sums is None else self.sums + sums
         self.tokens += tokens
         if self.bar is not None:

@@ -7,6 +7,7 @@ compute what one does with twice the accumulation.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 
 import torch
@@ -21,14 +22,17 @@ class Processes:
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-        # torchrun sets this when it starts the workers again after one died.
-        self.restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         self.device = device
         if device.type == "cuda":
             self.device = torch.device("cuda", self.local_rank if device.index is None else device.index)
             torch.cuda.set_device(self.device)
         if self.count > 1 and not dist.is_initialized():
+            _check_restarts()
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        # torchrun sets this when it starts workers again after one died, but only on the node where that happened.
+        restarted = torch.tensor(int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")), device=self.device)
+        self.sum([restarted])
+        self.restarted = bool(restarted.item())
 
     @property
     def first(self) -> bool:
@@ -62,3 +66,13 @@ class Processes:
         """Leave the group."""
         if self.count > 1 and dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _check_restarts() -> None:
+    """Warn where restarted workers would read the dead ones' addresses (pytorch issue 135712)."""
+    shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if shared and int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) and os.environ.get("LOCAL_RANK") == "0":
+        warnings.warn(
+            "workers that torchrun restarts will not find each other; set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it",
+            stacklevel=2,
+        )

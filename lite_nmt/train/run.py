@@ -42,8 +42,12 @@ def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, m
     vocabulary = train_vocabulary(
         config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed
     )
-    sizes = {"source": vocabulary.source.get_piece_size(), "target": vocabulary.target.get_piece_size()}
-    config = dataclasses.replace(config, vocabulary=dataclasses.replace(config.vocabulary, **sizes))
+    sized = dataclasses.replace(
+        config.vocabulary,
+        source=vocabulary.source.get_piece_size(),
+        target=vocabulary.target.get_piece_size(),
+    )
+    config = dataclasses.replace(config, vocabulary=sized)
     for name, content in vocabulary.files().items():
         (run / "vocabulary").mkdir(exist_ok=True)
         checkpoint.write_durably(run / "vocabulary" / name, content)
@@ -175,5 +179,3 @@ def finish(trainer: Trainer) -> dict[str, float]:
         found["valid_bleu"] = trainer.validation_bleu(trainer.valid_data)
     trainer.write(run / "model", found, with_training=False)
     return found
-
-

@@ -67,7 +67,7 @@ class Trainer:
             self.model.parameters(), lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **decayed
         )
         self.dtype = PRECISIONS[self.recipe.precision]
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)  # type: ignore[attr-defined]  # not re-exported
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
         self.progress = Progress()
 
     # Updates
@@ -91,7 +91,9 @@ class Trainer:
                 if step % recipe.save_every == 0 or step == recipe.steps or stop:
                     self.save()
                 if stop:
-                    self.metrics.say(f"stopped at step {step}: no better {recipe.stop_on} for {recipe.patience} validations")
+                    self.metrics.say(
+                        f"stopped at step {step}: no better {recipe.stop_on} for {recipe.patience} validations"
+                    )
                     break
 
     def groups(self) -> Iterator[tuple[list[Array], int]]:
@@ -149,9 +151,7 @@ class Trainer:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not torch.float32):
             hidden = self.model(batch.source, batch.keep, batch.target)
         real = batch.labels != PAD
-        return linear_cross_entropy(
-            hidden[real], self.model.project.weight, batch.labels[real], smoothing, self.dtype
-        )
+        return linear_cross_entropy(hidden[real], self.model.project.weight, batch.labels[real], smoothing, self.dtype)
 
     # Validation
 

@@ -34,5 +34,5 @@ def pick_weighted(rng: Random, items: Sequence[tuple[T, int]]) -> T:
     for item, weight in items:
         left -= weight
         if left < 0:
-            break
-    return item
+            return item
+    return items[-1][0]

@@ -9,7 +9,7 @@ from lite_nmt.data.generated import tables
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun of both languages; `plural` is empty for a substance such as water."""
+    """A noun of both languages; `plural` is empty for water, and for mothers, of whom one has one."""
 
     kind: str
     english: str
@@ -69,8 +69,7 @@ class Verb:
 
 def _rows(table: str) -> list[list[str]]:
     return [
-        ["" if cell == "-" else cell.replace("_", " ") for cell in line.split()]
-        for line in table.strip().splitlines()
+        ["" if cell == "-" else cell.replace("_", " ") for cell in line.split()] for line in table.strip().splitlines()
     ]
 
 
@@ -124,6 +123,8 @@ ADJECTIVES: dict[str, tuple[Adjective, ...]] = {
     kind: tuple(ADJECTIVE[name] for name in names.split()) for kind, names in tables.FITTING.items()
 }
 
+#: Cities and countries, English and German.
+CITIES: tuple[tuple[str, str], ...] = tuple((row[0], row[-1]) for row in _rows(tables.TRAVEL))
 #: Verbs that the predicate builder can complete by itself.
 VERBS: tuple[Verb, ...] = tuple(_verb(row) for row in _rows(tables.VERBS))
 #: Verbs by infinitive, separable ones with their prefix (anrufen).

@@ -4,56 +4,66 @@ from __future__ import annotations
 
 from random import Random
 
-from lite_nmt.data.generated.clauses import Adverbial, Pair
+from lite_nmt.data.generated.clauses import Adverbial
 from lite_nmt.data.generated.draw import between, chance, pick
+from lite_nmt.data.generated.phrases import Pair
 from lite_nmt.data.generated.verbs import FUTURE, LIKING, PAST, PAST_MODALS, PRESENT, PROGRESSIVE
 
-_ENGLISH = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
-_GERMAN = (
-    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
-    "siebzehn achtzehn neunzehn"
-).split()
-_ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_GERMAN_TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
+_UNITS = (
+    *("one eins", "two zwei", "three drei", "four vier", "five fünf", "six sechs", "seven sieben"),
+    *("eight acht", "nine neun", "ten zehn", "eleven elf", "twelve zwölf", "thirteen dreizehn"),
+    *("fourteen vierzehn", "fifteen fünfzehn", "sixteen sechzehn", "seventeen siebzehn"),
+    *("eighteen achtzehn", "nineteen neunzehn"),
+)
+_TENS = (
+    *("twenty zwanzig", "thirty dreißig", "forty vierzig", "fifty fünfzig", "sixty sechzig"),
+    *("seventy siebzig", "eighty achtzig", "ninety neunzig"),
+)
 _MONTHS = (
-    ("January", "Januar"), ("February", "Februar"), ("March", "März"), ("April", "April"), ("May", "Mai"),
-    ("June", "Juni"), ("July", "Juli"), ("August", "August"), ("September", "September"),
-    ("October", "Oktober"), ("November", "November"), ("December", "Dezember"),
-)  # fmt: skip
+    *("January Januar", "February Februar", "March März", "April April", "May Mai", "June Juni"),
+    *("July Juli", "August August", "September September", "October Oktober", "November November"),
+    "December Dezember",
+)
 _DAYS_IN = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _WEEKDAYS = (
-    ("Monday", "Montag"), ("Tuesday", "Dienstag"), ("Wednesday", "Mittwoch"), ("Thursday", "Donnerstag"),
-    ("Friday", "Freitag"), ("Saturday", "Samstag"), ("Sunday", "Sonntag"),
-)  # fmt: skip
-_SPANS = (("days", "Tagen"), ("weeks", "Wochen"), ("months", "Monaten"), ("years", "Jahren"))
-
+    *("Monday Montag", "Tuesday Dienstag", "Wednesday Mittwoch", "Thursday Donnerstag"),
+    *("Friday Freitag", "Saturday Samstag", "Sunday Sonntag"),
+)
+_SPANS = ("days Tagen", "weeks Wochen", "months Monaten", "years Jahren")
 _YESTERDAYS = (
-    ("yesterday", "gestern"), ("yesterday evening", "gestern Abend"),
-    ("last week", "letzte Woche"), ("last year", "letztes Jahr"),
-)  # fmt: skip
+    ("yesterday", "gestern"),
+    ("yesterday evening", "gestern Abend"),
+    ("last week", "letzte Woche"),
+    ("last year", "letztes Jahr"),
+)
 _TOMORROWS = (
-    ("tomorrow", "morgen"), ("tomorrow evening", "morgen Abend"), ("today", "heute"), ("soon", "bald"),
-    ("next week", "nächste Woche"), ("next year", "nächstes Jahr"),
-)  # fmt: skip
+    ("tomorrow", "morgen"),
+    ("tomorrow evening", "morgen Abend"),
+    ("today", "heute"),
+    ("next week", "nächste Woche"),
+    ("next year", "nächstes Jahr"),
+)
 _NOWS = (("now", "jetzt"), ("today", "heute"), ("tomorrow", "morgen"))
 _HABITS = (("every day", "jeden Tag"), ("every evening", "jeden Abend"), ("every week", "jede Woche"))
 _OFTEN = (("often", "oft"), ("always", "immer"), ("never", "nie"), ("usually", "normalerweise"))
 
 
+def _pair(row: str) -> Pair:
+    english, german = row.split()
+    return english, german
+
+
 def number_words(number: int) -> Pair:
-    """2 to 100 in words: twenty-seven, siebenundzwanzig."""
+    """1 to 100 in words: twenty-seven, siebenundzwanzig."""
     if number == 100:
         return "one hundred", "hundert"
     if number < 20:
-        return _ENGLISH[number - 1], _GERMAN[number - 1]
-    tens, ones = number // 10 - 2, number % 10
+        return _pair(_UNITS[number - 1])
+    tens, ones = _pair(_TENS[number // 10 - 2]), number % 10
     if not ones:
-        return _ENGLISH_TENS[tens], _GERMAN_TENS[tens]
-    german = "ein" if ones == 1 else _GERMAN[ones - 1]
-    return f"{_ENGLISH_TENS[tens]}-{_ENGLISH[ones - 1]}", f"{german}und{_GERMAN_TENS[tens]}"
+        return tens
+    english, german = _pair(_UNITS[ones - 1])
+    return f"{tens[0]}-{english}", f"{'ein' if ones == 1 else german}und{tens[1]}"
 
 
 def small_number(rng: Random) -> Pair:
@@ -75,7 +85,8 @@ def day_of_month(rng: Random) -> Pair:
     """March 3, 3. März."""
     month = between(rng, 0, 11)
     day = between(rng, 1, _DAYS_IN[month])
-    return f"{_MONTHS[month][0]} {day}", f"{day}. {_MONTHS[month][1]}"
+    english, german = _pair(_MONTHS[month])
+    return f"{english} {day}", f"{day}. {german}"
 
 
 def date(rng: Random, latest: int = 2030) -> Pair:
@@ -86,16 +97,16 @@ def date(rng: Random, latest: int = 2030) -> Pair:
 
 
 def spoken_clock(rng: Random) -> Pair:
-    """Half past three, halb vier; quarter to nine, Viertel vor neun; five o'clock, fünf Uhr."""
+    """Half past three, halb vier; a quarter to nine, Viertel vor neun; five o'clock, fünf Uhr."""
     hour = between(rng, 1, 12)
-    english, german = _ENGLISH[hour - 1], _GERMAN[hour - 1]
+    english, german = number_words(hour)
     form = between(rng, 0, 3)
     if form == 0:
         return f"{english} o'clock", f"{'ein' if hour == 1 else german} Uhr"
     if form == 1:
-        return f"half past {english}", f"halb {_GERMAN[hour % 12]}"
+        return f"half past {english}", f"halb {number_words(hour % 12 + 1)[1]}"
     side, german_side = ("past", "nach") if form == 2 else ("to", "vor")
-    return f"quarter {side} {english}", f"Viertel {german_side} {german}"
+    return f"a quarter {side} {english}", f"Viertel {german_side} {german}"
 
 
 def digital_clock(rng: Random) -> Pair:
@@ -128,13 +139,13 @@ def price(rng: Random) -> Pair:
 def _day(rng: Random, past: bool) -> Pair:
     form = rng.random()
     if form < 0.25:
-        english, german = pick(rng, _WEEKDAYS)
+        english, german = _pair(pick(rng, _WEEKDAYS))
         return f"on {english}", f"am {german}"
     if form < 0.35:
-        english, german = pick(rng, _MONTHS)
+        english, german = _pair(pick(rng, _MONTHS))
         return f"in {english}", f"im {german}"
     if form < 0.47:
-        (english, german), (span, german_span) = small_number(rng), pick(rng, _SPANS)
+        (english, german), (span, german_span) = small_number(rng), _pair(pick(rng, _SPANS))
         if past:
             return f"{english} {span} ago", f"vor {german} {german_span}"
         return f"in {english} {span}", f"in {german} {german_span}"
@@ -162,7 +173,7 @@ def time_for(rng: Random, tense: str, dates: bool) -> Adverbial | None:
         if chance(rng, 0.5):
             return Adverbial(*pick(rng, _OFTEN), inner=True)
         if chance(rng, 0.25):
-            weekday = pick(rng, _WEEKDAYS)
+            weekday = _pair(pick(rng, _WEEKDAYS))
             return Adverbial(f"every {weekday[0]}", f"jeden {weekday[1]}")
         return Adverbial(*pick(rng, _HABITS))
     if chance(rng, 0.35):

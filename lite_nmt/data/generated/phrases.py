@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from lite_nmt.data.generated.lexicon import Adjective, Noun
 
+Pair = tuple[str, str]  # English, German
+
 NOM, ACC, DAT, GEN = range(4)
 
 _DEFINITE = {
@@ -37,12 +39,19 @@ _CONTRACTED = {
 }  # fmt: skip
 
 
+def join(*words: str) -> str:
+    """The words that are there, with a space between."""
+    return " ".join(filter(None, words))
+
+
 @dataclass(frozen=True)
 class NounPhrase:
     """A noun phrase: its English forms, its German cases and what agrees with it.
 
     agreement: 0 ich, 1 du, 2 er/sie/es, 3 wir, 4 ihr, 5 sie (they).
     slot: m, f, n, or p for every plural. head names the noun, to avoid "the dog sees the dog".
+    kind: the noun's, "name" for a name, "" for a pronoun. new: mentioned for the first time (a, any, two).
+    kein: it says the "not" of its sentence.
     """
 
     english: str
@@ -52,6 +61,12 @@ class NounPhrase:
     slot: str
     head: str
     kind: str = ""
+    new: bool = False
+    kein: bool = False
+
+    def as_object(self, case: int) -> Pair:
+        """The German pronoun, or else the noun phrase, which stand in different places; the other is ""."""
+        return ("", self.german[case]) if self.kind else (self.german[case], "")
 
 
 def _pronoun(english: str, english_object: str, german: str, agreement: int, slot: str) -> NounPhrase:
@@ -59,7 +74,7 @@ def _pronoun(english: str, english_object: str, german: str, agreement: int, slo
     return NounPhrase(english, english_object, (nominative, accusative, dative, ""), agreement, slot, english)
 
 
-I, YOU, HE, SHE, IT, WE, YOU_TWO, THEY = (
+ME, YOU, HE, SHE, IT, WE, YOU_TWO, THEY = (
     _pronoun("I", "me", "ich,mich,mir", 0, ""),
     _pronoun("you", "you", "du,dich,dir", 1, ""),
     _pronoun("he", "him", "er,ihn,ihm", 2, "m"),
@@ -98,7 +113,7 @@ def contract(preposition: str, phrase: str) -> str:
     return f"{joined} {rest}" if joined and rest else f"{preposition} {phrase}"
 
 
-def indefinite(english: str) -> str:
+def _indefinite(english: str) -> str:
     """The phrase with the English article it needs: a car, an old car."""
     return ("an " if english[0] in "aeiou" else "a ") + english
 
@@ -125,16 +140,12 @@ def _ending(slot: str, case: int, shown: bool) -> str:
     return "e" if slot != "p" and (case == NOM or (case == ACC and slot != "m")) else "en"
 
 
-def _words(*words: str) -> str:
-    return " ".join(word for word in words if word)
-
-
 def noun_phrase(
     noun: Noun,
     determiner: str,
     plural: bool = False,
     adjective: Adjective | None = None,
-    number: tuple[str, str] = ("", ""),
+    number: Pair = ("", ""),
 ) -> NounPhrase:
     """Build a phrase such as "the old tables", der alte Tisch.
 
@@ -142,25 +153,26 @@ def noun_phrase(
     "no" is kein, and "a" or "any" in English, where the verb carries the "not".
     """
     slot = "p" if plural else noun.gender
-    base = _words(adjective.english if adjective else "", noun.english_plural if plural else noun.english)
+    base = join(adjective.english if adjective else "", noun.english_plural if plural else noun.english)
     if determiner == "a" or (determiner == "no" and not plural and noun.plural):
-        english = indefinite(base)
+        english = _indefinite(base)
     else:
         first = {"no": "any", "this": "these" if plural else "this"}.get(determiner, determiner)
-        english = _words(first or number[0], base)
+        english = join(first or number[0], base)
     cases = []
     for case in range(4):
         article, shown = _german_determiner(determiner, slot, case)
         described = adjective.stem + _ending(slot, case, shown) if adjective else ""
-        cases.append(_words(article or number[1], described, _german_noun(noun, slot, case)))
+        cases.append(join(article or number[1], described, _german_noun(noun, slot, case)))
     german = (cases[NOM], cases[ACC], cases[DAT], cases[GEN])
-    return NounPhrase(english, english, german, 5 if plural else 2, slot, noun.english, noun.kind)
+    agreement, new, kein = 5 if plural else 2, determiner in ("a", "no", ""), determiner == "no"
+    return NounPhrase(english, english, german, agreement, slot, noun.english, noun.kind, new, kein)
 
 
-def named(name: str, gender: str, title: tuple[str, str] = ("", "")) -> NounPhrase:
+def named(name: str, gender: str, title: Pair = ("", "")) -> NounPhrase:
     """A person by name, with a title or without: Anna, Herr Weber (den Herrn Weber: weak)."""
-    english = _words(title[0], name)
-    nominative, oblique = _words(title[1], name), _words(title[1] + ("n" if title[1] == "Herr" else ""), name)
+    english = join(title[0], name)
+    nominative, oblique = join(title[1], name), join(title[1] + ("n" if title[1] == "Herr" else ""), name)
     german = (nominative, oblique, oblique, oblique + "s")
     return NounPhrase(english, english, german, 2, gender, name, "name")
 
@@ -173,7 +185,7 @@ def owned_by(owner: NounPhrase, noun: Noun, adjective: Adjective | None = None) 
     else:
         bare = noun_phrase(noun, "the", adjective=adjective)
         german = tuple(f"{form} {owner.german[GEN]}" for form in bare.german)
-    english = _words(f"{owner.english}'s", adjective.english if adjective else "", noun.english)
+    english = join(f"{owner.english}'s", adjective.english if adjective else "", noun.english)
     nominative, accusative, dative, genitive = german
     cases = (nominative, accusative, dative, genitive)
     return NounPhrase(english, english, cases, 2, noun.gender, noun.english, noun.kind)

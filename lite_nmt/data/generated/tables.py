@@ -22,16 +22,16 @@ NOUNS = {
         boy boys m Junge Jungen Jungen
         child children n Kind Kinder Kindes""",
     "family": """
-        mother mothers f Mutter Mütter Mutter
-        father fathers m Vater Väter Vaters
+        mother - f Mutter - Mutter
+        father - m Vater - Vaters
         sister sisters f Schwester Schwestern Schwester
         brother brothers m Bruder Brüder Bruders
         daughter daughters f Tochter Töchter Tochter
         son sons m Sohn Söhne Sohnes
         aunt aunts f Tante Tanten Tante
         uncle uncles m Onkel Onkel Onkels
-        grandmother grandmothers f Großmutter Großmütter Großmutter
-        grandfather grandfathers m Großvater Großväter Großvaters""",
+        grandmother - f Großmutter - Großmutter
+        grandfather - m Großvater - Großvaters""",
     "animals": """
         dog dogs m Hund Hunde Hundes
         cat cats f Katze Katzen Katze
@@ -97,7 +97,7 @@ NOUNS = {
         jacket jackets f Jacke Jacken Jacke
         dress dresses n Kleid Kleider Kleides
         hat hats m Hut Hüte Hutes
-        shoe shoes m Schuh Schuhe Schuhs""",
+        sweater sweaters m Pullover Pullover Pullovers""",
     "vehicles": """
         car cars n Auto Autos Autos
         bus buses m Bus Busse Busses
@@ -168,7 +168,7 @@ COMPOUNDS = """
     orange Orangen juice cake
     vegetable Gemüse soup pizza
     birthday Geburtstags cake gift party
-    winter Winter coat jacket shoe"""
+    winter Winter coat jacket sweater"""
 
 ADJECTIVES = """
     big bigger groß - größer
@@ -229,7 +229,8 @@ FITTING = {
     "sites": "big small old beautiful quiet modern",
 }
 
-#   English base, past, -ing; German infinitive, er-form, participle, auxiliary (h haben, s sein); aspect; frame
+#   English base, past, -ing; German infinitive, er-form, participle, auxiliary (h haben, s sein);
+#   aspect and frame, see `lexicon.Verb`
 VERBS = """
     buy bought buying kaufen kauft gekauft h a acc goods
     sell sold selling verkaufen verkauft verkauft h a acc goods
@@ -299,7 +300,7 @@ VERBS = """
     know knew knowing kennen kennt gekannt h s acc anyone
     love loved loving lieben liebt geliebt h s acc anyone
     understand understood understanding verstehen versteht verstanden h s acc thoughts
-    live lived living wohnen wohnt gewohnt h s to_be cities"""
+    live lived living wohnen wohnt gewohnt h s in cities"""
 
 #   verbs that the templates name: they take a clause, a position, or only certain subjects
 SPECIAL_VERBS = """
@@ -338,21 +339,32 @@ TAKEN = {
     "tools": "computer camera phone knife bicycle pen umbrella",
     "washable": "car shirt jacket dress cup glass plate dog",
     "switched": "lamp computer radio camera",
-    "cleanable": "window kitchen bathroom apartment shoe bicycle",
+    "cleanable": "window kitchen bathroom apartment car bicycle",
     "pictured": "house bridge church horse bird cat ship table",
     "gifts": "book letter photo gift key bag newspaper cup apple",
     "tales": "story",
     "owned": "car house dog cat horse garden bicycle question problem camera time money",
     "needed": "key phone knife umbrella computer bed coat bread milk time money",
     "flat": "book newspaper letter key phone knife pen photo",
-    "timed": "movie concert party course exam",
     "built": "house bridge church hotel school museum station hospital library",
 }
 
-GIVEN_NAMES = {"f": "Anna Lena Maria Julia Sophie".split(), "m": "Paul Peter Jan Martin David".split()}
-SURNAMES = "Weber Fischer Becker Wagner".split()
-CITIES = (
-    ("Berlin", "Berlin"), ("Hamburg", "Hamburg"), ("Paris", "Paris"), ("London", "London"),
-    ("Munich", "München"), ("Vienna", "Wien"), ("Cologne", "Köln"), ("Zurich", "Zürich"),
-    ("Italy", "Italien"), ("France", "Frankreich"), ("Spain", "Spanien"),
-)  # fmt: skip
+GIVEN_NAMES = {
+    "f": ("Anna", "Lena", "Maria", "Julia", "Sophie"),
+    "m": ("Paul", "Peter", "Jan", "Martin", "David"),
+}
+SURNAMES = ("Weber", "Fischer", "Becker", "Wagner")
+
+#   cities and countries, one name or English and German
+TRAVEL = """
+    Berlin
+    Hamburg
+    Paris
+    London
+    Munich München
+    Vienna Wien
+    Cologne Köln
+    Zurich Zürich
+    Italy Italien
+    France Frankreich
+    Spain Spanien"""

@@ -39,7 +39,7 @@ _SIMPLE_PAST = {
     "sein": "war warst war waren wart waren",
     "haben": "hatte hattest hatte hatten hattet hatten",
 }
-WERDEN_PAST = "wurde wurdest wurde wurden wurdet wurden".split()
+WERDEN_PAST = ("wurde", "wurdest", "wurde", "wurden", "wurdet", "wurden")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def imperative(verb: Verb) -> str:
     return stem + ("e" if stem.endswith(("t", "d", "ier")) or verb.third == stem + "et" else "")
 
 
-def infinitive(verb: Verb) -> str:
+def _infinitive(verb: Verb) -> str:
     """The infinitive with its prefix: anrufen."""
     return verb.prefix + verb.german
 
@@ -96,14 +96,12 @@ def german_verb(verb: Verb, tense: str, person: int) -> GermanVerb:
     """The German forms of a verb; person counts as in `NounPhrase.agreement`."""
     if tense in _MODALS or tense == FUTURE:
         finite = (_MODALS[tense] if tense in _MODALS else _PRESENT["werden"]).split()[person]
-        return GermanVerb(finite, infinitive(verb), f"{infinitive(verb)} {finite}")
+        return GermanVerb(finite, _infinitive(verb), f"{_infinitive(verb)} {finite}")
     if tense == PAST and verb.german not in _SIMPLE_PAST:
         auxiliary = _PRESENT["sein" if verb.auxiliary == "s" else "haben"].split()[person]
         return GermanVerb(auxiliary, verb.participle, f"{verb.participle} {auxiliary}")
-    if tense == PAST:
-        finite = _SIMPLE_PAST[verb.german].split()[person]
-    else:
-        finite = _present(verb.german, verb.third, person)
+    told = tense == PAST
+    finite = _SIMPLE_PAST[verb.german].split()[person] if told else _present(verb.german, verb.third, person)
     return GermanVerb(finite, verb.prefix, verb.prefix + finite)
 
 
@@ -152,4 +150,3 @@ def english_verb(verb: Verb, tense: str, person: int) -> EnglishVerb:
     else:
         auxiliary, rest = ("will" if tense == FUTURE else tense), base
     return EnglishVerb(auxiliary, rest, f"{auxiliary} {rest}")
-

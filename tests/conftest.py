@@ -1,0 +1,51 @@
+"""A corpus and a model small enough to train in a test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Small products gain nothing from threads, and tests that start processes would fight over the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from lite_nmt.config import Config, from_dict, merge
+from lite_nmt.data.generated import write_corpus
+
+TINY: dict[str, Any] = {
+    "model": {
+        "width": 16,
+        "cross_heads": 2,
+        "encoder": {"layers": 2, "mixer": "lsra", "heads": 2, "conv_heads": 2, "kernels": [3, 5], "ffn": 16},
+        "decoder": {"layers": 2, "mixer": "lsra", "heads": 2, "conv_heads": 2, "kernels": [3, 5], "ffn": 16},
+    },
+    "vocabulary": {"source": 400, "target": 400},
+    "train": {
+        "steps": 12,
+        "batch_tokens": 300,
+        "lr": 3e-3,
+        "warmup": 2,
+        "log_every": 1,
+        "valid_every": 6,
+        "save_every": 4,
+        "average": 2,
+        "threads": 1,
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., Config]:
+    """Builds the tiny configuration, with another recipe laid over it."""
+    return lambda **train: from_dict(Config, merge(TINY, {"train": train}))
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A generated corpus of 300 training pairs."""
+    folder = tmp_path_factory.mktemp("corpus") / "data"
+    write_corpus(folder, train=300, valid=20, test=20, seed=1)
+    return folder

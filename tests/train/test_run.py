@@ -1,0 +1,212 @@
+"""Whole runs: what is left behind, resumption, killed processes, several processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from lite_nmt.config import Config
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.models import checkpoint
+from lite_nmt.train.metrics import read_metrics
+from lite_nmt.train.run import train
+from lite_nmt.train.trainer import Trainer, saved_checkpoints
+
+LANGUAGES = ("de", "en")
+Tiny = Callable[..., Config]
+
+
+def losses(run: Path) -> list[float]:
+    return [line["loss"] for line in read_metrics(run) if "loss" in line]
+
+
+def same_weights(a: Path, b: Path) -> bool:
+    first, second = checkpoint.load(a).weights(), checkpoint.load(b).weights()
+    return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
+
+
+def test_a_run_leaves_all_that_it_promises(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    result = train(tiny(keep=2), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    assert result.step == 12
+    saved = checkpoint.load(result.model)
+    assert saved.languages == LANGUAGES
+    assert saved.metrics["valid_nll"] == pytest.approx(result.metrics["valid_nll"])
+    assert [p.name for p in saved_checkpoints(tmp_path / "run")] == ["step-00000008", "step-00000012"]
+    lines = read_metrics(tmp_path / "run")
+    assert [line["step"] for line in lines if "loss" in line] == list(range(1, 13))
+    assert [line["step"] for line in lines if "valid_bleu" in line] == [6, 12]
+    assert (tmp_path / "run" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert list((tmp_path / "run" / "tensorboard").iterdir())
+    spent = json.loads((tmp_path / "run" / "footprint.json").read_text())
+    assert spent["hours"] > 0
+    assert "W a device" in spent["assumed"]
+    assert not [p for p in (tmp_path / "run").rglob("*") if "partial" in p.name]
+
+
+@pytest.mark.parametrize("recipe", [{}, {"accumulate": 2, "schedule": "cosine", "clip": 1.0}, {"precision": "bf16"}])
+def test_a_resumed_run_is_the_same_bit_for_bit(
+    tiny: Tiny, corpus: Path, tmp_path: Path, recipe: dict[str, object]
+) -> None:
+    train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "whole", device="cpu")
+
+    class Killed(Exception):
+        pass
+
+    seen = Trainer.update
+
+    def dies(self: Trainer, group: object) -> None:
+        if self.progress.step == 10:  # two steps beyond the last checkpoint
+            raise Killed
+        seen(self, group)  # type: ignore[arg-type]  # passed through
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "update", dies)
+        with pytest.raises(Killed):
+            train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "broken", device="cpu")
+    result = train(tiny(**recipe), None, None, tmp_path / "broken", resume=True, device="cpu")
+    assert same_weights(result.model, tmp_path / "whole" / "model")
+    assert losses(tmp_path / "broken") == losses(tmp_path / "whole")
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "lite_nmt", "train", *map(str, arguments)]
+
+
+def settings(chosen: Config) -> list[str]:
+    config = chosen.to_dict()
+    return [f"--set={top}={json_to_toml(config[top])}" for top in ("model", "vocabulary", "train")]
+
+
+def json_to_toml(value: object) -> str:
+    """Inline TOML, which differs from JSON in its tables alone."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {json_to_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(json_to_toml, value)) + "]"
+    return json.dumps(value)
+
+
+def test_kill_minus_nine_loses_no_more_than_the_steps_since_the_last_checkpoint(
+    tiny: Tiny, corpus: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    arguments = [
+        "--data",
+        corpus,
+        "--out",
+        run,
+        "--device",
+        "cpu",
+        *settings(tiny(steps=60, save_every=2, valid_every=1000)),
+    ]
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(saved_checkpoints(run)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    steps = [line["step"] for line in read_metrics(run) if "loss" in line]
+    newest = checkpoint.load(saved_checkpoints(run)[-1])  # verifies every checksum
+    assert steps[-1] - newest.step <= 2
+    done = subprocess.run(command(*arguments, "--resume"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "resuming at step" in done.stderr
+    train(tiny(steps=60, save_every=2, valid_every=1000), corpus, LANGUAGES, tmp_path / "whole", device="cpu")
+    assert same_weights(run / "model", tmp_path / "whole" / "model")
+
+
+def torchrun(*options: str) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", *options, "-m", "lite_nmt", "train"]
+
+
+def test_two_processes_train_what_one_does_with_twice_the_accumulation(
+    tiny: Tiny, corpus: Path, tmp_path: Path
+) -> None:
+    recipe = {"steps": 20, "valid_every": 10}
+    two = tmp_path / "two"
+    arguments = ["--data", corpus, "--out", two, "--device", "cpu", *settings(tiny(**recipe))]
+    launch = torchrun("--standalone", "--nproc-per-node=2")
+    done = subprocess.run([*launch, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr
+    train(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
+    assert len(losses(two)) == 20
+    assert losses(two) == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
+
+
+def test_nodes_join_by_rendezvous(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    node = torchrun("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}")
+    recipe = {"steps": 3, "valid_every": 1000}
+    arguments = ["--data", corpus, "--out", tmp_path / "two", "--device", "cpu", *settings(tiny(**recipe))]
+    nodes = [subprocess.Popen([*node, *map(str, arguments)], stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in nodes:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors
+    train(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
+
+
+def test_a_killed_worker_is_restarted_from_the_last_checkpoint(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    recipe = {"steps": 40, "save_every": 2, "valid_every": 1000}
+    launch = torchrun("--standalone", "--nproc-per-node=2", "--max-restarts=1")
+    arguments = ["--data", corpus, "--out", run, "--device", "cpu", *settings(tiny(**recipe))]
+    process = subprocess.Popen(
+        [*launch, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
+    )
+    deadline = time.monotonic() + 120
+    while len(saved_checkpoints(run)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(children(process.pid)[-1], signal.SIGKILL)
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, output
+    assert "resuming at step" in output
+    train(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
+    assert losses(run) == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
+
+
+def children(pid: int) -> list[int]:
+    answer = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=True)
+    return [int(line) for line in answer.stdout.split()]
+
+
+def test_training_stops_when_validation_does_not_improve(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    recipe = {"lr": 0.0, "warmup": 0, "valid_every": 1, "stop_on": "loss", "patience": 2, "finish": "best"}
+    result = train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    assert result.step == 3
+    assert same_weights(result.model, tmp_path / "run" / "best")
+
+
+def test_a_run_folder_is_not_overwritten(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    train(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    with pytest.raises(LiteNmtError, match="already holds a run; add --resume"):
+        train(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+
+
+def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LiteNmtError, match="holds no run to resume"):
+        train(None, None, None, tmp_path / "run", resume=True, device="cpu")
+
+
+def test_compiled_training_gives_the_same_losses(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    recipe = {"steps": 3, "valid_every": 1000}
+    train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "eager", device="cpu")
+    train(tiny(**recipe, compile=True), corpus, LANGUAGES, tmp_path / "compiled", device="cpu")
+    # Dropout draws other numbers there, so only the scale can be compared.
+    assert losses(tmp_path / "compiled") == pytest.approx(losses(tmp_path / "eager"), rel=0.05)
