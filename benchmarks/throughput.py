@@ -32,7 +32,13 @@ from lite_nmt.modules.embedding import Embedding
 from lite_nmt.profiling.cost import cost
 from lite_nmt.train.loss import linear_cross_entropy
 
-PRESETS = ("multi30k-transformer", "multi30k-lite-transformer", "multi30k-lightconv", "multi30k-dynamicconv", "multi30k-talk")
+PRESETS = (
+    "multi30k-transformer",
+    "multi30k-lite-transformer",
+    "multi30k-lightconv",
+    "multi30k-dynamicconv",
+    "multi30k-talk",
+)
 LENGTH, SENTENCES = 15, 160  # the shape of a multi30k batch of 2,560 tokens
 STEPS = 30
 
@@ -187,7 +193,9 @@ def table(title: str, unit: str, amount: float, times: dict[str, list[float]], b
     for name, seconds in times.items():
         middle, low, high = spread(seconds)
         ratio = spread(times[baseline(name)])[0] / middle
-        lines.append(f"| {name} | {amount / middle:,.1f} | {amount / high:,.1f} to {amount / low:,.1f} | {ratio:.2f}x |")
+        lines.append(
+            f"| {name} | {amount / middle:,.1f} | {amount / high:,.1f} to {amount / low:,.1f} | {ratio:.2f}x |"
+        )
     return "\n".join(lines)
 
 

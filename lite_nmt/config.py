@@ -84,13 +84,14 @@ class VocabularyConfig:
     source: int = _number(8000, 8, 1_000_000)
     target: int = _number(8000, 8, 1_000_000)
     coverage: float = _number(0.9995, 0.9, 1.0)  # share of characters kept; the rest is spelled in bytes
-    max_length: int = _number(256, 1, 100_000)  # tokens a side; longer training pairs are left out and counted
+    # Tokens a side; longer training pairs are left out and counted. A trained model holds the longest source it saw.
+    max_length: int = _number(256, 1, 100_000)
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The recipe. ``batch_tokens`` counts target tokens, padding included; an update sees
-    ``batch_tokens * accumulate`` of them, over all processes together."""
+    """The recipe. ``batch_tokens`` limits a batch to so many tokens on its longer side, padding included; an update
+    sees ``accumulate`` batches for each process."""
 
     steps: int = _number(50_000, 1)
     batch_tokens: int = _number(4096, 1)
@@ -143,6 +144,8 @@ class Config:
 
     def __post_init__(self) -> None:
         _check_model(self.model, self.vocabulary)
+        if len(self.train.betas) != 2:
+            raise LiteNmtError(f"train.betas is {list(self.train.betas)}; Adam takes two numbers.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -218,7 +221,7 @@ def _convert(hint: Any, value: Any, name: str, limits: Mapping[str, Any]) -> Any
 
 def _suggest(word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
-    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
+    return f"; the nearest is {near[0]}" if near else f"; known are {', '.join(known)}"
 
 
 def load_toml(path: Path) -> dict[str, Any]:

@@ -60,6 +60,12 @@ def largest(kinds: Mapping[str, int]) -> str:
 
 def widest(budget: int, count: str = "paper", *overrides: Mapping[str, Any]) -> Config:
     """The widest Lite Transformer within ``budget`` Mult-Adds and 10M parameters, in steps of 16 channels."""
+    for override in overrides:
+        model = override.get("model", {})
+        if "width" in model or any("ffn" in model.get(side, {}) for side in ("encoder", "decoder")):
+            raise LiteNmtError(
+                f"--budget alone chooses model.width and ffn; to set them by hand add --preset {BUDGET_PRESET}."
+            )
     best, refusal = None, None
     for width in range(WIDTH_STEP, 4096, WIDTH_STEP):
         try:

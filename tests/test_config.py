@@ -17,8 +17,8 @@ from lite_nmt.errors import LiteNmtError
     ("setting", "message"),
     [
         # Unknown keys: the nearest is suggested.
-        ("modle.width=3", "unknown setting modle; did you mean model?"),
-        ("model.encoder.layer=3", "unknown setting model.encoder.layer; did you mean layers?"),
+        ("modle.width=3", "unknown setting modle; the nearest is model"),
+        ("model.encoder.layer=3", "unknown setting model.encoder.layer; the nearest is layers"),
         ("train.zzz=3", "unknown setting train.zzz; known are steps,"),
         # Wrong types.
         ('model.width="wide"', "model.width is 'wide'; it must be a whole number."),
@@ -122,7 +122,7 @@ def test_presets_hold_only_what_differs(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("dmeo", "did you mean demo?"), ("mobile-100", "did you mean mobile-100m?"), ("../demo", "there is no preset")],
+    [("dmeo", "the nearest is demo"), ("mobile-100", "the nearest is mobile-100m"), ("../demo", "there is no preset")],
 )
 def test_unknown_presets_are_refused(name: str, message: str) -> None:
     with pytest.raises(LiteNmtError) as refusal:

@@ -86,7 +86,7 @@ def _read(name: str) -> list[str]:
     from contextlib import ExitStack
 
     from lite_nmt.cli.files import open_inputs
-    from lite_nmt.decode.lines import read_lines
+    from lite_nmt.data.lines import read_lines
 
     with ExitStack() as stack:
         return [line for label, stream in open_inputs(stack, [name]) for line in read_lines(stream, label)]

@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Train, and print where the model is and what it cost."""
     import dataclasses
     import json
+    import os
 
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
@@ -44,13 +45,19 @@ def run(args: argparse.Namespace) -> int:
     resumed = args.resume and (args.out / SETTINGS).exists()
     config = resumed_configuration(args) if resumed else configuration(args)
     total = cost(config)
-    print(
-        f"{quantity(total.mult_adds())} Mult-Adds ({quantity(total.mult_adds('full'))} with the output projection), "
-        f"{quantity(total.parameters())} parameters ({quantity(total.parameters('full'))} with embeddings)",
-        file=sys.stderr,
-    )
-    check_budget(config, args)
+    # Under torchrun each process comes this way, and one voice is enough.
+    first = os.environ.get("RANK", "0") == "0"
+    if first:
+        print(
+            f"{quantity(total.mult_adds())} Mult-Adds ({quantity(total.mult_adds('full'))} with the output "
+            f"projection), {quantity(total.parameters())} parameters ({quantity(total.parameters('full'))} with "
+            "embeddings)",
+            file=sys.stderr,
+        )
+    check_budget(config, args, first)
     result = train(config, args.data, (args.src, args.tgt), args.out, args.resume, args.device)
+    if not first:
+        return 0
     if args.json:
         print(json.dumps({**dataclasses.asdict(result), "model": str(result.model)}))
         return 0
@@ -80,7 +87,7 @@ def resumed_configuration(args: argparse.Namespace):  # type: ignore[no-untyped-
     return from_dict(Config, merge(settings(args.out)[0].to_dict(), *overrides))
 
 
-def check_budget(config, args: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]  # Config, imported late
+def check_budget(config, args: argparse.Namespace, speak: bool) -> None:  # type: ignore[no-untyped-def]  # Config, imported late
     """Refuse a model over a stated budget, warn of one over the mobile limits."""
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.profiling.budget import MOBILE_MULT_ADDS, breaches, parse_budget
@@ -89,5 +96,5 @@ def check_budget(config, args: argparse.Namespace) -> None:  # type: ignore[no-u
     found = breaches(config, limit, args.count)
     if found and args.budget and not args.allow_over_budget:
         raise LiteNmtError("; ".join(found) + ". Train it all the same with --allow-over-budget.")
-    for sentence in found:
-        print(f"warning: {sentence}", file=sys.stderr)
+    for sentence in found if speak else ():
+        print(f"lite-nmt: warning: {sentence}.", file=sys.stderr)

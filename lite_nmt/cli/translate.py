@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from itertools import chain
 
     from lite_nmt.cli.files import open_inputs, open_output
-    from lite_nmt.decode.lines import chunks, read_lines
+    from lite_nmt.data.lines import chunks, read_lines
     from lite_nmt.decode.translator import Translator
 
     with ExitStack() as stack:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lite_nmt.data import lines
 from lite_nmt.errors import LiteNmtError
 
 
@@ -52,10 +53,9 @@ def count_lines(path: Path) -> int:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Stream a file's lines, split at newlines only; invalid UTF-8 is replaced."""
+    """Stream a file's lines, cleaned as translation cleans its input, so that a model meets the text it knows."""
     try:
         with path.open("rb") as file:
-            for line in file:
-                yield line.rstrip(b"\r\n").decode("utf-8", "replace")
+            yield from lines.read_lines(file, str(path))
     except OSError as error:
         raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from lite_nmt.config import Config, DecodeConfig
+from lite_nmt.data.lines import clean
 from lite_nmt.data.vocabulary import BOS, EOS, PAD, Vocabulary
-from lite_nmt.decode.lines import clean
 from lite_nmt.decode.search import Hypothesis, search
 from lite_nmt.decode.segments import split
-from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
+from lite_nmt.models.device import device as find_device
 from lite_nmt.models.translation import TranslationModel
 
 Alignment = tuple[tuple[int, int], ...]
@@ -85,7 +85,7 @@ class Translator:
         """
         if threads is not None:
             torch.set_num_threads(threads)
-        place = _device(device)
+        place = find_device(device)
         saved = checkpoint.load(Path(path))
         return cls(saved.config, saved.vocabulary, saved.model(place), saved.languages)
 
@@ -232,12 +232,3 @@ def _pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
     """B S."""
     longest = max(map(len, sentences))
     return torch.tensor([[*s, *[PAD] * (longest - len(s))] for s in sentences], device=device)
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise LiteNmtError(f"this machine or this PyTorch has no device {name!r}; try cpu.") from error
-    return device

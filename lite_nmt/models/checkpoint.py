@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from lite_nmt.config import Config, from_dict
-from lite_nmt.data.vocabulary import Vocabulary
+from lite_nmt.data.vocabulary import SOURCE_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.translation import TranslationModel
 
@@ -124,15 +124,25 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def replace_folder(new: Path, folder: Path) -> None:
-    """Move a finished folder into place; at no moment is there neither the old one nor the new."""
+    """Move a finished folder into place. A folder cannot be renamed over another, so the old one steps aside first;
+    :func:`load` finds it there if the process dies in between."""
+    old = _aside(folder)
     if folder.exists():
-        old = folder.with_name(f".{folder.name}.old")
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
-        new.rename(folder)
-        shutil.rmtree(old)
-    else:
-        new.rename(folder)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def exists(folder: Path) -> bool:
+    """Whether a checkpoint is there, or stepped aside for one that never came."""
+    if not folder.exists() and (_aside(folder) / MANIFEST).exists():
+        _aside(folder).rename(folder)
+    return (folder / MANIFEST).exists()
 
 
 def load(path: Path) -> Checkpoint:
@@ -141,7 +151,8 @@ def load(path: Path) -> Checkpoint:
     Raises:
         LiteNmtError: it is missing, of another version, truncated or altered.
     """
-    folder = path if (path / MANIFEST).exists() else path / "model"
+    folder = path if exists(path) else path / "model"
+    exists(folder)
     manifest = _manifest(folder, path)
     for name, content in manifest["files"].items():
         _verify(folder, name, content)
@@ -170,9 +181,23 @@ def _manifest(folder: Path, asked: Path) -> dict[str, Any]:
             f"{folder} is of checkpoint version {manifest.get('version')!r}; this release reads version {VERSION}."
         )
     missing = {"files", "config", "languages", "step", "metrics"} - manifest.keys()
-    if missing or WEIGHTS not in manifest["files"]:
-        raise LiteNmtError(f"{folder / MANIFEST} is damaged: it does not say {', '.join(missing) or WEIGHTS}.")
+    if missing or not _well_formed(manifest):
+        what = f"it does not say {', '.join(sorted(missing))}" if missing else "its entries are not what they should be"
+        raise LiteNmtError(f"{folder / MANIFEST} is damaged: {what}; take another checkpoint.")
     return manifest
+
+
+def _well_formed(manifest: Mapping[str, Any]) -> bool:
+    files, languages, metrics = manifest["files"], manifest["languages"], manifest["metrics"]
+    return (
+        isinstance(files, dict)
+        and {WEIGHTS, SOURCE_FILE} <= files.keys()
+        and all(isinstance(f, dict) and {"bytes", "sha256"} <= f.keys() for f in files.values())
+        and isinstance(languages, dict)
+        and {"source", "target"} <= languages.keys()
+        and isinstance(metrics, dict)
+        and isinstance(manifest["step"], int)
+    )
 
 
 def _verify(folder: Path, name: str, expected: Mapping[str, Any]) -> None:

@@ -90,7 +90,8 @@ class CrossAttention(nn.Module):
 
     def memory(self, encoded: Tensor) -> State:
         """Keys and values, B H S R each, of the encoded source, B S C."""
-        key, value = (split_heads(part, self.heads) for part in self.kv(encoded).chunk(2, -1))
+        # Laid out as they will be read, once for each target token.
+        key, value = (split_heads(part, self.heads).contiguous() for part in self.kv(encoded).chunk(2, -1))
         return {"key": key, "value": value}
 
     def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:

@@ -77,7 +77,7 @@ def banded_step(window: Tensor, weights: Tensor) -> Tensor:
     batch, taps, channels = window.shape
     heads = weights.shape[-2]
     split = window.view(batch, taps, heads, channels // heads)
-    return torch.einsum("nkhr,nhk->nhr", split, weights.expand(batch, heads, taps)).reshape(batch, channels)
+    return (split * weights.transpose(-1, -2).unsqueeze(-1)).sum(1).view(batch, channels)
 
 
 def _accurate(x: Tensor) -> Tensor:

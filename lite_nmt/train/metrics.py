@@ -17,10 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class Metrics:
-    """Collects figures between two log lines. Only the first process writes; the others pass ``run`` = None."""
+    """Collects figures between two log lines. Only the first of several processes shows and writes them."""
 
-    def __init__(self, run: Path | None, log_every: int, tensorboard: bool = True) -> None:
-        self.run, self.log_every = run, log_every
+    def __init__(self, run: Path, first: bool = True) -> None:
+        self.run, self.first, self.log_every = run, first, 1
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.bar: Progress | None = None
         self.task = TaskID(0)
@@ -29,17 +29,30 @@ class Metrics:
         self.tokens = 0
         self.since = time.perf_counter()
         self.writer: Any = None
-        if run is not None and tensorboard:
-            with contextlib.suppress(ImportError):  # an extra; metrics.jsonl holds the same figures
-                from torch.utils.tensorboard import SummaryWriter
 
-                self.writer = SummaryWriter(str(run / "tensorboard"))
+    @contextlib.contextmanager
+    def open(self, log_every: int) -> Iterator[None]:
+        """Write to the run folder while training; draw the curves at the end, also of a run that was interrupted."""
+        self.log_every = log_every
+        if not self.first:
+            yield
+            return
+        with contextlib.suppress(ImportError):  # an extra; metrics.jsonl holds the same figures
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.writer = SummaryWriter(str(self.run / "tensorboard"))
+        try:
+            yield
+        finally:
+            if self.writer is not None:
+                self.writer.close()
+            draw(read_metrics(self.run), self.run / "curves.png")
 
     @contextlib.contextmanager
     def progress(self, steps: int, done: int) -> Iterator[None]:
         """Show a bar while training. On something other than a terminal, each log line is a line of text."""
         self.since = time.perf_counter()
-        if self.run is None or not self.console.is_terminal:
+        if not self.first or not self.console.is_terminal:
             yield
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -82,17 +95,17 @@ class Metrics:
         """Put a line beside the bar, or below the last one where there is no bar."""
         if self.bar is not None:
             self.bar.update(self.task, description=text)
-        elif self.run is not None:
+        elif self.first:
             self.console.print(f"step {step}: {text}")
 
     def say(self, text: str) -> None:
         """One line to the person who waits, on stderr."""
-        if self.run is not None:
+        if self.first:
             self.console.print(text)
 
     def write(self, line: Mapping[str, float]) -> None:
         """Append one line to ``metrics.jsonl``, and the same to TensorBoard."""
-        if self.run is None:
+        if not self.first:
             return
         with (self.run / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -103,19 +116,12 @@ class Metrics:
 
     def rewind(self, step: int) -> None:
         """Drop what a killed run wrote after the checkpoint that it resumes from."""
-        if self.run is None:
+        if not self.first:
             return
         kept = [line for line in read_metrics(self.run) if line["step"] <= step]
         new = self.run / "metrics.jsonl.partial"
         new.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         new.replace(self.run / "metrics.jsonl")
-
-    def close(self) -> None:
-        """Flush, and draw the curves."""
-        if self.writer is not None:
-            self.writer.close()
-        if self.run is not None:
-            draw(read_metrics(self.run), self.run / "curves.png")
 
 
 def read_metrics(run: Path) -> list[dict[str, float]]:

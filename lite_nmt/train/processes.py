@@ -6,6 +6,7 @@ compute what one does with twice the accumulation.
 
 from __future__ import annotations
 
+import datetime
 import os
 import warnings
 from collections.abc import Iterable
@@ -28,7 +29,9 @@ class Processes:
             torch.cuda.set_device(self.device)
         if self.count > 1 and not dist.is_initialized():
             _check_restarts()
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            # The others wait while the first one prepares the corpus and validates.
+            patience = datetime.timedelta(hours=6)
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=patience)
         # torchrun sets this when it starts workers again after one died, but only on the node where that happened.
         restarted = torch.tensor(int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")), device=self.device)
         self.sum([restarted])

@@ -15,6 +15,7 @@ from lite_nmt.data.encoded import Encoded, encode
 from lite_nmt.data.vocabulary import Vocabulary, train_vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
+from lite_nmt.models.device import device as find_device
 from lite_nmt.train.average import average
 from lite_nmt.train.footprint import Footprint, footprint
 from lite_nmt.train.metrics import Metrics
@@ -37,6 +38,8 @@ class Result:
 def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, metrics: Metrics) -> None:
     """Check the corpus, train the vocabulary on its training side, encode it, and note the settings last."""
     corpus = required(sides(data, "train", *languages))
+    if corpus.lines < 2:
+        raise LiteNmtError(f"{corpus.source} and {corpus.target} hold one pair; training needs at least two.")
     valid = sides(data, "valid", *languages, required=False)
     metrics.say(f"{corpus.lines:,} pairs to train on, {valid.lines if valid else 0:,} to validate on")
     vocabulary = train_vocabulary(
@@ -47,11 +50,13 @@ def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, m
         source=vocabulary.source.get_piece_size(),
         target=vocabulary.target.get_piece_size(),
     )
-    config = dataclasses.replace(config, vocabulary=sized)
     for name, content in vocabulary.files().items():
         (run / "vocabulary").mkdir(exist_ok=True)
         checkpoint.write_durably(run / "vocabulary" / name, content)
     encoded = encode(corpus, vocabulary, run / "data" / "train", config.vocabulary.max_length)
+    # What a translator may hold to: it cuts lines that are longer than any the model has seen.
+    sized = dataclasses.replace(sized, max_length=int(encoded.lengths()[0].max()))
+    config = dataclasses.replace(config, vocabulary=sized)
     for why, count in encoded.left_out.items():
         if count:
             metrics.say(f"left out {count:,} training pairs: {why}")
@@ -87,9 +92,8 @@ def train(
     Raises:
         LiteNmtError: the data cannot be used, the run folder is taken, or there is nothing to resume.
     """
-    kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    processes = Processes(torch.device(kind))
-    metrics = Metrics(run if processes.first else None, config.train.log_every if config else 1)
+    processes = Processes(find_device(device))
+    metrics = Metrics(run, processes.first)
     try:
         resume = resume or processes.restarted
         if processes.first and not (resume and (run / SETTINGS).exists()):
@@ -97,7 +101,6 @@ def train(
         processes.wait()
         return _continue(config, run, resume, processes, metrics)
     finally:
-        metrics.close()
         processes.close()
 
 
@@ -129,7 +132,6 @@ def _continue(config: Config | None, run: Path, resume: bool, processes: Process
             raise LiteNmtError(f"{run} trains another model than the one asked for; resume it with its own settings.")
         saved = dataclasses.replace(saved, train=config.train)
     config = saved
-    metrics.log_every = config.train.log_every
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     vocabulary = Vocabulary.load(run / "vocabulary")
@@ -139,7 +141,8 @@ def _continue(config: Config | None, run: Path, resume: bool, processes: Process
     if resume and trainer.resume():
         metrics.rewind(trainer.progress.step)
         metrics.say(f"resuming at step {trainer.progress.step}")
-    trainer.fit()
+    with metrics.open(config.train.log_every):
+        trainer.fit()
     found = finish(trainer) if processes.first else {}
     processes.wait()
     spent = footprint(trainer.progress.seconds, processes.device, processes.count)
@@ -165,7 +168,7 @@ def finish(trainer: Trainer) -> dict[str, float]:
     recipe, run = trainer.recipe, trainer.run
     folders = saved_checkpoints(run)
     best = run / "best"
-    if recipe.finish == "best" and best.exists():
+    if recipe.finish == "best" and checkpoint.exists(best):
         weights = checkpoint.load(best).weights()
     elif recipe.finish == "average" and recipe.average > 1:
         weights = average(folders[-recipe.average :])

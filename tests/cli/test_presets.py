@@ -43,7 +43,7 @@ def test_one_preset_is_a_configuration_for_config(name: str, capsys: pytest.Capt
 def test_an_unknown_preset_is_one_plain_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["presets", "dmeo"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("lite-nmt: error: there is no preset dmeo; did you mean demo?")
+    assert error.startswith("lite-nmt: error: there is no preset dmeo; the nearest is demo")
     assert error.count("\n") == 1
 
 

@@ -53,7 +53,9 @@ def test_a_run_leaves_all_that_it_promises(tiny: Tiny, corpus: Path, tmp_path: P
     assert not [p for p in (tmp_path / "run").rglob("*") if "partial" in p.name]
 
 
-@pytest.mark.parametrize("recipe", [{}, {"accumulate": 2, "schedule": "cosine", "clip": 1.0}, {"precision": "bf16"}])
+@pytest.mark.parametrize(
+    "recipe", [{}, {"accumulate": 2, "schedule": "cosine", "clip": 1.0}, {"precision": "bf16"}, {"precision": "fp16"}]
+)
 def test_a_resumed_run_is_the_same_bit_for_bit(
     tiny: Tiny, corpus: Path, tmp_path: Path, recipe: dict[str, object]
 ) -> None:

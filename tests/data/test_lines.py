@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from lite_nmt.decode.lines import chunks, clean, read_lines
+from lite_nmt.data.lines import chunks, clean, read_lines
 
 
 @pytest.mark.parametrize(
