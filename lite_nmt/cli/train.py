@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lite_nmt.config import Config
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def configuration(args: argparse.Namespace):  # type: ignore[no-untyped-def]  # Config, imported late
+def configuration(args: argparse.Namespace) -> Config:
     """Preset or budget, then the file, then single settings."""
     from lite_nmt.config import load_preset, load_toml, parse_setting
     from lite_nmt.profiling.budget import BUDGET_PRESET, parse_budget, widest
@@ -78,7 +82,7 @@ def configuration(args: argparse.Namespace):  # type: ignore[no-untyped-def]  # 
     return load_preset(args.preset or BUDGET_PRESET, *overrides)
 
 
-def resumed_configuration(args: argparse.Namespace):  # type: ignore[no-untyped-def]  # Config, imported late
+def resumed_configuration(args: argparse.Namespace) -> Config:
     """The run's own settings, with what is to change laid over them."""
     from lite_nmt.config import Config, from_dict, load_toml, merge, parse_setting
     from lite_nmt.train.run import settings
@@ -87,7 +91,7 @@ def resumed_configuration(args: argparse.Namespace):  # type: ignore[no-untyped-
     return from_dict(Config, merge(settings(args.out)[0].to_dict(), *overrides))
 
 
-def check_budget(config, args: argparse.Namespace, speak: bool) -> None:  # type: ignore[no-untyped-def]  # Config, imported late
+def check_budget(config: Config, args: argparse.Namespace, speak: bool) -> None:
     """Refuse a model over a stated budget, warn of one over the mobile limits."""
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.profiling.budget import MOBILE_MULT_ADDS, breaches, parse_budget
