@@ -152,3 +152,10 @@ def test_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("[train]\nsteps = 3\n", encoding="utf-8")
     assert load_toml(path) == tomllib.loads(path.read_text(encoding="utf-8")) == {"train": {"steps": 3}}
+
+
+def test_examples_load() -> None:
+    found = sorted((Path(__file__).parents[1] / "examples").glob("*.toml"))
+    assert found
+    for path in found:
+        assert load_preset("lite-transformer-mobile", load_toml(path)).description

@@ -85,10 +85,14 @@ def configuration(args: argparse.Namespace) -> Config:
 def resumed_configuration(args: argparse.Namespace) -> Config:
     """The run's own settings, with what is to change laid over them."""
     from lite_nmt.config import Config, from_dict, load_toml, merge, parse_setting
+    from lite_nmt.errors import LiteNmtError
     from lite_nmt.train.run import settings
 
+    saved = settings(args.out)[0]
+    if (args.preset or args.budget) and configuration(args).model != saved.model:
+        raise LiteNmtError(f"{args.out} trains another model than the one asked for; choose another --out.")
     overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
-    return from_dict(Config, merge(settings(args.out)[0].to_dict(), *overrides))
+    return from_dict(Config, merge(saved.to_dict(), *overrides))
 
 
 def check_budget(config: Config, args: argparse.Namespace, speak: bool) -> None:

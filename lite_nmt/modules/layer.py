@@ -20,7 +20,8 @@ class FeedForward(nn.Module):
         self.inner, self.out = nn.Linear(width, hidden), nn.Linear(hidden, width)
         self.activation = {"relu": F.relu, "swish": F.silu}[activation]
         self.dropout = Dropout(dropout)
-        # Glorot's bound with fan_out doubled, as the published models were initialised.
+        # Glorot's bound with fan_out doubled. Differs from the released Lite Transformer, which puts 2 fan_in for
+        # fan_out: the same where hidden = width, as in its models.
         nn.init.uniform_(self.inner.weight, -(b := math.sqrt(6 / (width + 2 * hidden))), b)
         nn.init.uniform_(self.out.weight, -(b := math.sqrt(6 / (hidden + 2 * width))), b)
         nn.init.zeros_(self.inner.bias)
