@@ -146,6 +146,8 @@ class Config:
         _check_model(self.model, self.vocabulary)
         if len(self.train.betas) != 2:
             raise LiteNmtError(f"train.betas is {list(self.train.betas)}; Adam takes two numbers.")
+        if self.train.stop_on == "bleu" and not self.train.valid_bleu:
+            raise LiteNmtError('train.stop_on is "bleu", which needs train.valid_bleu = true.')
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

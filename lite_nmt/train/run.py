@@ -41,6 +41,11 @@ def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, m
     if corpus.lines < 2:
         raise LiteNmtError(f"{corpus.source} and {corpus.target} hold one pair; training needs at least two.")
     valid = sides(data, "valid", *languages, required=False)
+    if valid is None and (config.train.finish == "best" or config.train.stop_on != "none"):
+        raise LiteNmtError(
+            f'train.finish = "best" and train.stop_on need {data / "valid"}.{languages[0]} and .{languages[1]}, '
+            "which are missing."
+        )
     metrics.say(f"{corpus.lines:,} pairs to train on, {valid.lines if valid else 0:,} to validate on")
     vocabulary = train_vocabulary(
         config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed

@@ -166,8 +166,7 @@ class Trainer:
             if self.recipe.valid_bleu:
                 found["valid_bleu"] = self.validation_bleu(self.valid_data)
             self.model.train()
-            by_bleu = self.recipe.stop_on == "bleu" and self.recipe.valid_bleu
-            measure = found["valid_bleu"] if by_bleu else -found["valid_nll"]
+            measure = found["valid_bleu"] if self.recipe.stop_on == "bleu" else -found["valid_nll"]
             if measure > self.progress.best:
                 self.progress.best, self.progress.stale = measure, 0
                 if self.recipe.finish == "best":

@@ -82,7 +82,8 @@ def test_a_side_that_is_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--preset", "wmt-transformer-big", "--budget", "500M"], "over the budget of 500M; the largest parts are"),
         (["--preset", "wmt-transformer-big", "--budget", "500M"], "parameters (paper count), over the limit of 10M"),
         (["--config", "nowhere.toml"], "cannot read nowhere.toml"),
-        (["--device", "toaster"], "toaster"),
+        (["--set", "train.stop_on='bleu'", "--set", "train.valid_bleu=false"], "needs train.valid_bleu = true"),
+        (["--device", "toaster"], "has no device 'toaster'"),
     ],
 )
 def test_settings_that_cannot_be_used(
@@ -91,6 +92,14 @@ def test_settings_that_cannot_be_used(
     data = corpus(tmp_path / "data", "a\nb\n", "a\nb\n")
     assert sentence in refused(capsys, "train", "--data", data, "--out", tmp_path / "run", *arguments)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_that_needs_validation_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = corpus(tmp_path / "data", "a\nb\n", "a\nb\n")
+    best = ["--set", "train.finish='best'"]
+    assert "valid.de and .en, which are missing" in refused(
+        capsys, "train", "--data", data, "--out", tmp_path / "run", *best
+    )
 
 
 def test_a_toml_file_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
