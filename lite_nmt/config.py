@@ -39,7 +39,7 @@ class StackConfig:
 
     layers: int = _number(6, 1, 1000)
     mixer: str = _choice("lsra", *MIXERS)
-    heads: int = _number(4, 1)  # attention heads
+    heads: int = _number(4, 1, 65_536)  # attention heads
     conv: str = _choice("lightconv", *CONVOLUTIONS)  # the convolution inside LSRA
     conv_heads: int = _number(4, 0)  # weight sharing H; 0 gives each channel its own kernel (H = C)
     kernels: tuple[int, ...] = field(default=(3, 7, 15, 31, 31, 31), metadata={"range": (1, 100_000)})
@@ -48,7 +48,7 @@ class StackConfig:
     weight_norm: str = _choice("softmax", *WEIGHT_NORMS)  # Pay Less Attention, Table 6
     weight_dropout: float = _number(0.0, 0, 0.99)  # DropConnect on the normalised taps
     renormalize: bool = False  # leave taps that fall outside the sentence out of the softmax
-    ffn: int = _number(256, 1)
+    ffn: int = _number(256, 1, 1_000_000)
 
     def kernel(self, layer: int) -> int:
         """Taps of one layer's convolution."""
@@ -148,6 +148,11 @@ class Config:
             raise LiteNmtError(f"train.betas is {list(self.train.betas)}; Adam takes two numbers.")
         if self.train.stop_on == "bleu" and not self.train.valid_bleu:
             raise LiteNmtError('train.stop_on is "bleu", which needs train.valid_bleu = true.')
+        if 0 < self.decode.max_length < self.decode.min_length:
+            raise LiteNmtError(
+                f"decode.min_length is {self.decode.min_length}, more than "
+                f"decode.max_length = {self.decode.max_length}."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -207,7 +212,7 @@ def _convert(hint: Any, value: Any, name: str, limits: Mapping[str, Any]) -> Any
             raise LiteNmtError(f"{name} is {value!r}; it must be a list of numbers.")
         return tuple(_convert(item, v, f"{name}[{i}]", limits) for i, v in enumerate(value))
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if abs(value) < 1e300 else math.copysign(math.inf, value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         raise LiteNmtError(f"{name} is {value!r}; it must be {kinds[hint]}.")
@@ -232,7 +237,7 @@ def load_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise LiteNmtError(f"{path} is not valid TOML: {error}.") from error
 
 
@@ -254,7 +259,7 @@ def parse_setting(text: str) -> dict[str, Any]:
         raise LiteNmtError(f"--set {text!r} is not of the form key=value.")
     try:
         parsed: Any = tomllib.loads(f"v = {value}")["v"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         parsed = value.strip()
     for part in reversed(key.strip().split(".")):
         parsed = {part: parsed}

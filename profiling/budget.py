@@ -13,12 +13,12 @@ from lite_nmt.profiling.cost import EMBEDDING, OUTPUT, cost
 MOBILE_MULT_ADDS = 500_000_000
 MOBILE_PARAMETERS = 10_000_000
 BUDGET_PRESET = "lite-transformer-mobile"
-WIDTH_STEP = 16
+WIDTH_STEP = 8
 
 
 def parse_budget(text: str) -> int:
     """``100M`` or ``0.5G`` -> Mult-Adds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)([KMG]?)", text.strip(), re.IGNORECASE)
     value = float(match[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[match[2].upper()] if match else 0
     if value < 1:
         raise LiteNmtError(f"--budget is {text!r}; give Mult-Adds as 100M, 300M or 500M.")
@@ -59,7 +59,8 @@ def largest(kinds: Mapping[str, int]) -> str:
 
 
 def widest(budget: int, count: str = "paper", *overrides: Mapping[str, Any]) -> Config:
-    """The widest Lite Transformer within ``budget`` Mult-Adds and 10M parameters, in steps of 16 channels."""
+    """The widest Lite Transformer within ``budget`` Mult-Adds and 10M parameters, in steps of 8 channels."""
+    load_preset(BUDGET_PRESET, *overrides)  # wrong keys and types are refused before anything is looked up in them
     for override in overrides:
         model = override.get("model", {})
         if "width" in model or any("ffn" in model.get(side, {}) for side in ("encoder", "decoder")):

@@ -26,6 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the chain and print what came of it."""
     import json
+    import shlex
     import sys
     import time
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     began = time.perf_counter()
     corpus = args.out / "corpus"
-    if not corpus.exists():
+    if not all((corpus / f"{split}.{side}").exists() for split in ("train", "valid", "test") for side in ("de", "en")):
         write_corpus(corpus)
     config = load_preset("demo", *map(parse_setting, args.set))
     result = train(config, corpus, ("de", "en"), args.out / "run", resume=True)
@@ -75,5 +76,6 @@ def run(args: argparse.Namespace) -> int:
         f"({quantity(total.mult_adds('full'))} with the output projection)"
     )
     print(f"time        {trained - began:.0f} s training, {translated - trained:.1f} s translating")
-    print(f"Try it: echo '{source[0]}' | lite-nmt translate {result.model}")
+    program = shlex.quote(sys.argv[0]) if sys.argv[0].endswith("lite-nmt") else "lite-nmt"
+    print(f"Try it: echo {shlex.quote(source[0])} | {program} translate {shlex.quote(str(result.model))}")
     return 0

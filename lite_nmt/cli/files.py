@@ -17,6 +17,8 @@ def open_inputs(stack: ExitStack, names: Iterable[str]) -> list[tuple[str, Binar
     opened: list[tuple[str, BinaryIO]] = []
     for name in names:
         if name == "-":
+            if sys.stdin is None:
+                raise LiteNmtError("standard input is closed; name a file or give it text.")
             opened.append(("standard input", sys.stdin.buffer))
             continue
         try:
@@ -34,6 +36,8 @@ def open_output(name: str | None, inputs: Iterable[str] = ()) -> Iterator[Binary
         LiteNmtError: it is one of the inputs, or cannot be written.
     """
     if name is None or name == "-":
+        if sys.stdout is None:
+            raise LiteNmtError("standard output is closed; name a file with --output.")
         yield sys.stdout.buffer
         return
     path = Path(os.path.realpath(name))

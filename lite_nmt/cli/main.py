@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
 from typing import TextIO
@@ -35,6 +37,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; usage errors and ``--help`` leave by ``SystemExit``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show it must not end the work
+    # A helper thread's failure (TensorBoard's, on a full disk) is no traceback of ours.
+    threading.excepthook = lambda failed: print(f"lite-nmt: warning: {failed.exc_value}", file=sys.stderr)
     args = build_parser().parse_args(argv)
     verb = importlib.import_module(f"lite_nmt.cli.{args.verb}")
     try:
@@ -68,7 +75,7 @@ def _sentence(error: Exception) -> str | None:
     # PyTorch's own out-of-memory errors are RuntimeErrors; naming their class would import torch.
     out = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
     if isinstance(error, MemoryError) or out:
-        return "out of memory; try a smaller --batch-tokens."
+        return "out of memory; try smaller batches or a smaller model."
     return None
 
 

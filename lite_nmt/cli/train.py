@@ -20,8 +20,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "is trained. Under torchrun, several processes train one model together.",
     )
     parser.add_argument("--data", type=Path, help="folder with train.SRC, train.TGT and valid.*")
-    parser.add_argument("--src", default="de", help="source language, the source files' ending (default: de)")
-    parser.add_argument("--tgt", default="en", help="target language, the target files' ending (default: en)")
+    parser.add_argument("--src", help="source language, the source files' ending (default: de)")
+    parser.add_argument("--tgt", help="target language, the target files' ending (default: en)")
     parser.add_argument("--out", type=Path, required=True, help="run folder; its model/ is the result")
     parser.add_argument("--budget", help="largest Mult-Adds for 30 to 30 tokens: 100M, 300M, 500M")
     parser.add_argument("--count", choices=("paper", "full"), default="paper", help="how the budget is counted")
@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
-    from lite_nmt.train.run import SETTINGS, train
+    from lite_nmt.train.prepare import SETTINGS
+    from lite_nmt.train.run import train
 
     resumed = args.resume and (args.out / SETTINGS).exists()
     config = resumed_configuration(args) if resumed else configuration(args)
@@ -59,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     check_budget(config, args, first)
-    result = train(config, args.data, (args.src, args.tgt), args.out, args.resume, args.device)
+    languages = (args.src or "de", args.tgt or "en")
+    result = train(config, args.data, languages, args.out, args.resume, args.device)
     if not first:
         return 0
     if args.json:
@@ -77,22 +79,35 @@ def configuration(args: argparse.Namespace) -> Config:
     from lite_nmt.profiling.budget import BUDGET_PRESET, parse_budget, widest
 
     overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
-    if args.preset is None and args.budget:
+    if args.preset is None and args.budget is not None:
         return widest(parse_budget(args.budget), args.count, *overrides)
-    return load_preset(args.preset or BUDGET_PRESET, *overrides)
+    return load_preset(BUDGET_PRESET if args.preset is None else args.preset, *overrides)
 
 
 def resumed_configuration(args: argparse.Namespace) -> Config:
     """The run's own settings, with what is to change laid over them."""
+    import dataclasses
+
     from lite_nmt.config import Config, from_dict, load_toml, merge, parse_setting
     from lite_nmt.errors import LiteNmtError
-    from lite_nmt.train.run import settings
+    from lite_nmt.train.prepare import Settings
 
-    saved = settings(args.out)[0]
-    if (args.preset or args.budget) and configuration(args).model != saved.model:
+    saved = Settings.load(args.out)
+    if (args.preset or args.budget) and configuration(args).model != saved.config.model:
         raise LiteNmtError(f"{args.out} trains another model than the one asked for; choose another --out.")
+    started = {"data": saved.data, "src": saved.languages[0], "tgt": saved.languages[1]}
+    asked = {"data": str(args.data.resolve()) if args.data else None, "src": args.src, "tgt": args.tgt}
+    for option, value in asked.items():
+        if value is not None and value != started[option]:
+            raise LiteNmtError(
+                f"{args.out} was started with --{option} {started[option]}; resume it without --{option}."
+            )
     overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
-    return from_dict(Config, merge(saved.to_dict(), *overrides))
+    asked_for = {**saved.config.to_dict(), "vocabulary": dataclasses.asdict(saved.asked)}
+    config = from_dict(Config, merge(asked_for, *overrides))
+    if config.vocabulary != saved.asked:
+        raise LiteNmtError("on --resume only train.* and decode.* may change; the vocabulary is made.")
+    return dataclasses.replace(config, vocabulary=saved.config.vocabulary)
 
 
 def check_budget(config: Config, args: argparse.Namespace, speak: bool) -> None:
@@ -100,7 +115,7 @@ def check_budget(config: Config, args: argparse.Namespace, speak: bool) -> None:
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.profiling.budget import MOBILE_MULT_ADDS, breaches, parse_budget
 
-    limit = parse_budget(args.budget) if args.budget else MOBILE_MULT_ADDS
+    limit = parse_budget(args.budget) if args.budget is not None else MOBILE_MULT_ADDS
     found = breaches(config, limit, args.count)
     if found and args.budget and not args.allow_over_budget:
         raise LiteNmtError("; ".join(found) + ". Train it all the same with --allow-over-budget.")

@@ -19,11 +19,8 @@ class Sides:
     lines: int
 
 
-def sides(folder: Path, split: str, source: str, target: str, required: bool = True) -> Sides | None:
+def sides(folder: Path, split: str, source: str, target: str) -> Sides:
     """Find ``folder/split.source`` and ``folder/split.target`` and hold their line counts against each other.
-
-    Returns:
-        None where neither file is there and ``required`` is false.
 
     Raises:
         LiteNmtError: a side is missing, unreadable or empty, or they differ in length.
@@ -32,8 +29,6 @@ def sides(folder: Path, split: str, source: str, target: str, required: bool = T
     if not folder.is_dir():
         raise LiteNmtError(f"the data folder {folder} does not exist.")
     there = [p.exists() for p in paths]
-    if not any(there) and not required:
-        return None
     for path, exists in zip(paths, there, strict=True):
         if not exists:
             raise LiteNmtError(f"{path} is missing; a corpus needs {paths[0].name} and {paths[1].name}.")

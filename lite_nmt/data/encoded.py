@@ -46,47 +46,59 @@ class Encoded:
             left_out = json.loads((folder / "left_out.json").read_text())
         except (OSError, ValueError) as error:
             raise LiteNmtError(
-                f"cannot read the encoded corpus {folder}: {error}; nodes of one run must share its folder."
+                f"cannot read the encoded corpus {folder} ({error}); if several processes train, they must share it."
             ) from error
+        for name, starts in arrays.items():
+            if starts[-1] != len(tokens[name]):
+                raise LiteNmtError(f"{folder / name}.bin is damaged: {len(tokens[name])} tokens, not {starts[-1]}.")
         return cls(tokens["source"], arrays["source"], tokens["target"], arrays["target"], left_out)
 
 
-def encode(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int) -> Encoded:
-    """Encode a corpus into ``folder``, a chunk of lines at a time. Pairs with an empty side, or with one longer
-    than ``max_length`` tokens, are left out and counted."""
+def encode(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int | None) -> Encoded:
+    """Encode a corpus into ``folder``, a chunk of lines at a time.
+
+    Pairs with an empty side, or with one longer than ``max_length`` tokens, are left out and counted.
+    """
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
+    try:
+        _write(corpus, vocabulary, partial, max_length)
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return Encoded.open(folder)
+
+
+def _write(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int | None) -> None:
     left_out = {"empty": 0, "longer than max_length": 0}
     lengths: dict[str, list[Array]] = {"source": [], "target": []}
-    with (partial / "source.bin").open("wb") as source_file, (partial / "target.bin").open("wb") as target_file:
+    with (folder / "source.bin").open("wb") as source_file, (folder / "target.bin").open("wb") as target_file:
         for pairs in _chunks(corpus):
             ids = vocabulary.encode_source([s for s, _ in pairs]), vocabulary.encode_target([t for _, t in pairs])
             kept = []
             for s, t in zip(*ids, strict=True):
                 if len(s) == 1 or len(t) == 1:
                     left_out["empty"] += 1
-                elif max(len(s), len(t)) > max_length:
+                elif max_length is not None and max(len(s), len(t)) > max_length:
                     left_out["longer than max_length"] += 1
                 else:
                     kept.append((s, t))
-            for side, file in enumerate((source_file, target_file)):
+            for side, (name, file) in enumerate((("source", source_file), ("target", target_file))):
                 sentences = [pair[side] for pair in kept]
-                lengths[("source", "target")[side]].append(np.array([len(x) for x in sentences], dtype=np.int64))
-                np.fromiter(itertools.chain.from_iterable(sentences), dtype=np.int32).tofile(file)
-    for name, counts in lengths.items():
-        np.save(partial / f"{name}_starts.npy", np.concatenate([[0], *counts]).cumsum())
-    (partial / "left_out.json").write_text(json.dumps(left_out))
+                lengths[name].append(np.array([len(x) for x in sentences], dtype=np.int64))
+                file.write(np.fromiter(itertools.chain.from_iterable(sentences), dtype=np.int32).tobytes())
     if not sum(len(c) for c in lengths["source"]):
-        shutil.rmtree(partial)
+        limit = "" if max_length is None else f" ({max_length} tokens)"
         raise LiteNmtError(
-            f"{corpus.source} and {corpus.target} leave no pair to train on: of {corpus.lines} pairs, "
+            f"{corpus.source} and {corpus.target} hold no usable pair: of {corpus.lines} pairs, "
             + " and ".join(f"{n} are {why}" for why, n in left_out.items())
-            + f" ({max_length} tokens)."
+            + f"{limit}."
         )
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
-    return Encoded.open(folder)
+    for name, counts in lengths.items():
+        np.save(folder / f"{name}_starts.npy", np.concatenate([[0], *counts]).cumsum())
+    (folder / "left_out.json").write_text(json.dumps(left_out))
 
 
 def _chunks(corpus: Sides) -> Iterator[list[tuple[str, str]]]:

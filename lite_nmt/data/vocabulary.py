@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -28,11 +29,11 @@ class Vocabulary:
         self.target = self.source if target is None else _processor(target)
 
     @classmethod
-    def load(cls, folder: Path) -> Vocabulary:
+    def load(cls, folder: Path, joint: bool) -> Vocabulary:
         """Read what :meth:`files` was written to."""
         source, target = folder / SOURCE_FILE, folder / TARGET_FILE
         try:
-            return cls(source.read_bytes(), target.read_bytes() if target.exists() else None)
+            return cls(source.read_bytes(), None if joint else target.read_bytes())
         except OSError as error:
             raise LiteNmtError(f"cannot read the vocabulary {error.filename}: {error.strerror}.") from error
 
@@ -102,5 +103,10 @@ def _train(config: VocabularyConfig, size: int, lines: Iterator[str], seed: int)
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:
-        raise LiteNmtError(f"SentencePiece could not train a vocabulary of {size} on this text: {error}.") from error
+        if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+            raise LiteNmtError(
+                f"a vocabulary of {size} types is too small: the text's characters alone need {needed[1]}; raise "
+                "vocabulary.source and target."
+            ) from error
+        raise LiteNmtError(f"SentencePiece could not train a vocabulary of {size} types: {error}") from error
     return model.getvalue()

@@ -17,6 +17,7 @@ from lite_nmt.data.lines import clean
 from lite_nmt.data.vocabulary import BOS, EOS, PAD, Vocabulary
 from lite_nmt.decode.search import Hypothesis, search
 from lite_nmt.decode.segments import split
+from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.models.device import device as find_device
 from lite_nmt.models.translation import TranslationModel
@@ -84,6 +85,8 @@ class Translator:
             LiteNmtError: there is no whole checkpoint, or no such device.
         """
         if threads is not None:
+            if not 1 <= threads <= 1024:
+                raise LiteNmtError(f"threads is {threads}; it must be between 1 and 1024.")
             torch.set_num_threads(threads)
         place = find_device(device)
         saved = checkpoint.load(Path(path))

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from lite_nmt.config import Config, from_dict
-from lite_nmt.data.vocabulary import SOURCE_FILE, Vocabulary
+from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.translation import TranslationModel
 
@@ -102,7 +102,7 @@ def save(
             for name, content in files.items()
         },
     }
-    files[MANIFEST] = json.dumps(manifest, indent=1).encode()
+    files[MANIFEST] = json.dumps({**manifest, "sha256": _digest(manifest)}, indent=1).encode()
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -113,6 +113,22 @@ def save(
         shutil.rmtree(partial, ignore_errors=True)
         why = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         raise LiteNmtError(f"cannot save {folder}: {why}; what was saved before is whole.") from error
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """Checksum of all that a manifest says, its own checksum left out."""
+    said = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is either whole or as it was."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        write_durably(partial, content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -131,6 +147,12 @@ def replace_folder(new: Path, folder: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
     new.rename(folder)
+    # The name is on the disk only once its folder is.
+    descriptor = os.open(folder.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -138,11 +160,9 @@ def _aside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
-def exists(folder: Path) -> bool:
-    """Whether a checkpoint is there, or stepped aside for one that never came."""
-    if not folder.exists() and (_aside(folder) / MANIFEST).exists():
-        _aside(folder).rename(folder)
-    return (folder / MANIFEST).exists()
+def find(folder: Path) -> Path | None:
+    """Where a checkpoint lies: in its folder, or aside, waiting for a new one that never came; None if nowhere."""
+    return next((place for place in (folder, _aside(folder)) if (place / MANIFEST).exists()), None)
 
 
 def load(path: Path) -> Checkpoint:
@@ -151,18 +171,21 @@ def load(path: Path) -> Checkpoint:
     Raises:
         LiteNmtError: it is missing, of another version, truncated or altered.
     """
-    folder = path if exists(path) else path / "model"
-    exists(folder)
+    folder = find(path) or find(path / "model") or path / "model"
     manifest = _manifest(folder, path)
     for name, content in manifest["files"].items():
         _verify(folder, name, content)
     languages = manifest["languages"]
+    config = from_dict(Config, manifest["config"])
+    needed = {SOURCE_FILE} if config.vocabulary.joint else {SOURCE_FILE, TARGET_FILE}
+    if missing := needed - manifest["files"].keys():
+        raise LiteNmtError(f"{folder / MANIFEST} is damaged: it does not list {', '.join(missing)}.")
     return Checkpoint(
-        config=from_dict(Config, manifest["config"]),
+        config=config,
         languages=(str(languages["source"]), str(languages["target"])),
         step=int(manifest["step"]),
         metrics=dict(manifest["metrics"]),
-        vocabulary=Vocabulary.load(folder),
+        vocabulary=Vocabulary.load(folder, config.vocabulary.joint),
         folder=folder,
     )
 
@@ -180,6 +203,10 @@ def _manifest(folder: Path, asked: Path) -> dict[str, Any]:
         raise LiteNmtError(
             f"{folder} is of checkpoint version {manifest.get('version')!r}; this release reads version {VERSION}."
         )
+    if manifest.get("sha256") != _digest(manifest):
+        raise LiteNmtError(
+            f"{folder / MANIFEST} is altered: its checksum is not the one saved; take another checkpoint."
+        )
     missing = {"files", "config", "languages", "step", "metrics"} - manifest.keys()
     if missing or not _well_formed(manifest):
         what = f"it does not say {', '.join(sorted(missing))}" if missing else "its entries are not what they should be"
@@ -188,6 +215,7 @@ def _manifest(folder: Path, asked: Path) -> dict[str, Any]:
 
 
 def _well_formed(manifest: Mapping[str, Any]) -> bool:
+    # The checksum is no signature: whoever altered the file may have renewed it.
     files, languages, metrics = manifest["files"], manifest["languages"], manifest["metrics"]
     return (
         isinstance(files, dict)

@@ -63,8 +63,8 @@ def _power_limit() -> float | None:
     if shutil.which("nvidia-smi") is None:
         return None
     command = ["nvidia-smi", "--query-gpu=power.limit", "--format=csv,noheader,nounits"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
         return float(answer.stdout.splitlines()[0])
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, OSError, subprocess.TimeoutExpired):
         return None

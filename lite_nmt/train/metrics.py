@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import sys
@@ -15,6 +16,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from lite_nmt.models.checkpoint import write_whole
+
 
 class Metrics:
     """Collects figures between two log lines. Only the first of several processes shows and writes them."""
@@ -24,7 +27,6 @@ class Metrics:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.bar: Progress | None = None
         self.task = TaskID(0)
-        self.shown = ""
         self.sums: torch.Tensor | None = None
         self.tokens = 0
         self.since = time.perf_counter()
@@ -46,7 +48,10 @@ class Metrics:
         finally:
             if self.writer is not None:
                 self.writer.close()
-            draw(read_metrics(self.run), self.run / "curves.png")
+            try:
+                draw(read_metrics(self.run), self.run / "curves.png")
+            except OSError as error:  # the run is worth more than its picture, and so is the error that ended it
+                self.say(f"curves.png was not drawn: {error.strerror}")
 
     @contextlib.contextmanager
     def progress(self, steps: int, done: int) -> Iterator[None]:
@@ -77,19 +82,26 @@ class Metrics:
             "nll": nll,
             "lr": rate,
             "gradient_norm": float(norm),
+            "seconds": now - self.since,
             "tokens_per_second": self.tokens / (now - self.since),
         }
         self.sums, self.tokens, self.since = None, 0, now
         self.write(line)
-        self.shown = f"loss {loss:.3f} ppl {math.exp(min(nll, 50)):.1f} {line['tokens_per_second']:,.0f} tokens/s"
-        self.show(step, self.shown)
+        speed = line["tokens_per_second"]
+        self.show(step, f"loss {loss:.3f} ppl {math.exp(min(nll, 50)):.1f} {speed:,.0f} tokens/s")
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Time spent in here does not count against training speed."""
+        began = time.perf_counter()
+        yield
+        self.since += time.perf_counter() - began
 
     def validated(self, step: int, found: Mapping[str, float]) -> None:
-        """Take note of one validation; its time does not count against training speed."""
+        """Take note of one validation."""
         self.write({"step": step, **found})
         bleu = f", BLEU {found['valid_bleu']:.2f}" if "valid_bleu" in found else ""
         self.say(f"step {step}: validation ppl {math.exp(min(found['valid_nll'], 50)):.2f}{bleu}")
-        self.since = time.perf_counter()
 
     def show(self, step: int, text: str) -> None:
         """Put a line beside the bar, or below the last one where there is no bar."""
@@ -119,9 +131,8 @@ class Metrics:
         if not self.first:
             return
         kept = [line for line in read_metrics(self.run) if line["step"] <= step]
-        new = self.run / "metrics.jsonl.partial"
-        new.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        new.replace(self.run / "metrics.jsonl")
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        write_whole(self.run / "metrics.jsonl", text.encode())
 
 
 def read_metrics(run: Path) -> list[dict[str, float]]:
@@ -132,7 +143,7 @@ def read_metrics(run: Path) -> list[dict[str, float]]:
         try:
             lines.append(json.loads(text))
         except ValueError:
-            print(f"{path}: a line cut off by a killed run is left out", file=sys.stderr)
+            print(f"{path}: a line that was not written whole is left out", file=sys.stderr)
     return lines
 
 
@@ -161,5 +172,7 @@ def draw(lines: list[dict[str, float]], path: Path) -> None:
         handles, labels = handles + more[0], labels + more[1]
     if handles:
         axis.legend(handles, labels, loc="center right")
-    figure.savefig(path, dpi=150)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format="png")
     pyplot.close(figure)
+    write_whole(path, picture.getvalue())

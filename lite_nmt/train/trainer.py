@@ -61,10 +61,10 @@ class Trainer:
         self.model = TranslationModel(config).to(self.device)
         if self.recipe.compile:
             self.model.compile(dynamic=True)
-        decayed = {"fused": True} if self.device.type in ("cpu", "cuda") else {}
+        fused = {"fused": True} if self.device.type in ("cpu", "cuda") else {}
         betas = (self.recipe.betas[0], self.recipe.betas[1])
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **decayed
+            self.model.parameters(), lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **fused
         )
         self.dtype = PRECISIONS[self.recipe.precision]
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
@@ -75,6 +75,12 @@ class Trainer:
     def fit(self) -> None:
         """Train until the last step, or until validation no longer improves."""
         recipe = self.recipe
+        if recipe.stop_on != "none" and self.progress.stale >= recipe.patience:
+            self.metrics.say(f"nothing to do: no better {recipe.stop_on} for {recipe.patience} validations")
+            return
+        if self.progress.step >= recipe.steps:
+            self.metrics.say(f"nothing to do: {self.progress.step} of {recipe.steps} updates are done")
+            return
         self.model.train()
         clock = time.perf_counter()
         with self.metrics.progress(recipe.steps, self.progress.step):
@@ -83,11 +89,12 @@ class Trainer:
                     break
                 self.update(group)
                 step = self.progress.step
-                now = time.perf_counter()
-                self.progress.seconds, clock = self.progress.seconds + now - clock, now
                 stop = False
                 if step % recipe.valid_every == 0 or step == recipe.steps:
-                    stop = self.validate()
+                    with self.metrics.aside():
+                        stop = self.validate()
+                now = time.perf_counter()
+                self.progress.seconds, clock = self.progress.seconds + now - clock, now
                 if step % recipe.save_every == 0 or step == recipe.steps or stop:
                     self.save()
                 if stop:
@@ -135,10 +142,11 @@ class Trainer:
         rate = learning_rate(self.recipe, step)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
-        if not self.scaler.is_enabled() and not torch.isfinite(norm):
+        # Loss scaling mends gradients that overflow in half precision, but not a loss that did.
+        if not torch.isfinite(sums[0] if self.scaler.is_enabled() else norm):
             raise LiteNmtError(
-                f"the gradient at step {step} is not finite (learning rate {rate:g}); resume with a lower train.lr "
-                "or with train.clip."
+                f"training diverged at step {step}: the loss or its gradient is not finite (learning rate {rate:g}); "
+                "resume with a lower train.lr or with train.clip."
             )
         self.scaler.step(self.optimizer)
         self.scaler.update()
@@ -151,7 +159,9 @@ class Trainer:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not torch.float32):
             hidden = self.model(batch.source, batch.keep, batch.target)
         real = batch.labels != PAD
-        return linear_cross_entropy(hidden[real], self.model.project.weight, batch.labels[real], smoothing, self.dtype)
+        # In float16 the gradients of single scores would vanish here, before loss scaling could lift them.
+        dtype = torch.float32 if self.dtype is torch.float16 else self.dtype
+        return linear_cross_entropy(hidden[real], self.model.project.weight, batch.labels[real], smoothing, dtype)
 
     # Validation
 
@@ -251,7 +261,7 @@ class Trainer:
                 for k, v in state.items()
                 if k.startswith(prefix)
             }
-        if self.scaler.is_enabled():
+        if self.scaler.is_enabled() and "scaler.scale" in state:  # not where the run was in another precision
             scaler = {k[len("scaler.") :]: v.item() for k, v in state.items() if k.startswith("scaler.")}
             scaler["growth_interval"], scaler["_growth_tracker"] = (
                 int(scaler["growth_interval"]),

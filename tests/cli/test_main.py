@@ -67,11 +67,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (OSError(errno.ENOSPC, "No space left on device", "f"), 1, "lite-nmt: error: f: the disk is full.\n"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, "lite-nmt: error: the disk is full.\n"),
         (PermissionError(errno.EACCES, "Permission denied", "f"), 1, "lite-nmt: error: f: Permission denied.\n"),
-        (MemoryError(), 1, "lite-nmt: error: out of memory; try a smaller --batch-tokens.\n"),
+        (MemoryError(), 1, "lite-nmt: error: out of memory; try smaller batches or a smaller model.\n"),
         (
             RuntimeError("can't allocate memory: 1"),
             1,
-            "lite-nmt: error: out of memory; try a smaller --batch-tokens.\n",
+            "lite-nmt: error: out of memory; try smaller batches or a smaller model.\n",
         ),
     ],
 )

@@ -78,7 +78,7 @@ def test_widest_takes_settings() -> None:
 
 def test_widest_passes_over_widths_that_the_heads_do_not_divide() -> None:
     config = widest(100_000_000, "paper", {"model": {"cross_heads": 3, "encoder": {"heads": 3}}})
-    assert config.model.width == 192
+    assert config.model.width == 216
 
 
 def test_widest_refuses() -> None:

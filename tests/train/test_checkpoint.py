@@ -23,7 +23,8 @@ def model(tiny: Callable[..., Config], corpus: Path, tmp_path: Path) -> Path:
 
 def edit(folder: Path, **changes: object) -> None:
     path = folder / checkpoint.MANIFEST
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    changed = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({**changed, "sha256": checkpoint._digest(changed)}))
 
 
 def test_round_trip(model: Path) -> None:
@@ -39,6 +40,18 @@ def test_one_flipped_bit_is_refused(model: Path, name: str) -> None:
     (model / name).write_bytes(content)
     with pytest.raises(LiteNmtError, match=f"{name} is altered"):
         checkpoint.load(model)
+
+
+def test_an_edited_manifest_is_refused(model: Path) -> None:
+    path = model / checkpoint.MANIFEST
+    path.write_text(path.read_text().replace('"relu"', '"swish"'))
+    with pytest.raises(LiteNmtError, match=r"checkpoint\.json is altered"):
+        checkpoint.load(model)
+
+
+def test_a_checkpoint_that_stepped_aside_is_found(model: Path) -> None:
+    model.rename(model.with_name(".model.old"))
+    assert checkpoint.load(model).step == 1
 
 
 def test_a_truncated_file_is_refused(model: Path) -> None:

@@ -67,6 +67,11 @@ def encoded(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Enc
     return encode(found, vocabulary, tmp_path_factory.mktemp("encoded") / "train", 256), vocabulary
 
 
+def test_a_vocabulary_too_small_for_the_characters_is_refused() -> None:
+    with pytest.raises(LiteNmtError, match="a vocabulary of 100 types is too small"):
+        train_vocabulary(VocabularyConfig(target=100), iter(["Ein Haus."] * 9), iter(["A house."] * 9), 1)
+
+
 def test_each_epoch_holds_every_sentence_once(encoded: tuple[Encoded, Vocabulary]) -> None:
     data = encoded[0]
     longest = np.maximum(*data.lengths())
@@ -101,7 +106,7 @@ def test_long_and_empty_pairs_are_left_out_and_counted(tmp_path: Path, encoded: 
     data = encode(found, encoded[1], tmp_path / "out", 40)
     assert len(data) == 1
     assert data.left_out == {"empty": 1, "longer than max_length": 1}
-    with pytest.raises(LiteNmtError, match="leave no pair to train on"):
+    with pytest.raises(LiteNmtError, match="hold no usable pair"):
         encode(found, encoded[1], tmp_path / "out2", 2)
 
 

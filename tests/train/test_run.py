@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from lite_nmt.config import Config
+from lite_nmt.cli.main import main
+from lite_nmt.config import Config, from_dict, merge
+from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.train.metrics import read_metrics
@@ -75,7 +77,7 @@ def test_a_resumed_run_is_the_same_bit_for_bit(
         patch.setattr(Trainer, "update", dies)
         with pytest.raises(Killed):
             train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "broken", device="cpu")
-    result = train(tiny(**recipe), None, None, tmp_path / "broken", resume=True, device="cpu")
+    result = train(tiny(**recipe), None, LANGUAGES, tmp_path / "broken", resume=True, device="cpu")
     assert same_weights(result.model, tmp_path / "whole" / "model")
     assert losses(tmp_path / "broken") == losses(tmp_path / "whole")
 
@@ -160,6 +162,15 @@ def test_nodes_join_by_rendezvous(tiny: Tiny, corpus: Path, tmp_path: Path) -> N
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
 
 
+def test_a_refusal_is_said_once(tiny: Tiny, tmp_path: Path) -> None:
+    launch = torchrun("--standalone", "--nproc-per-node=2")
+    arguments = ["--data", tmp_path / "nowhere", "--out", tmp_path / "run", "--device", "cpu", *settings(tiny())]
+    done = subprocess.run([*launch, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode != 0
+    assert done.stderr.count("does not exist") == 1
+    assert "gloo" not in done.stderr
+
+
 def test_a_killed_worker_is_restarted_from_the_last_checkpoint(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     recipe = {"steps": 40, "save_every": 2, "valid_every": 1000}
@@ -201,9 +212,104 @@ def test_a_run_folder_is_not_overwritten(tiny: Tiny, corpus: Path, tmp_path: Pat
         train(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
 
 
-def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
+def test_nothing_to_resume_is_said(tiny: Tiny, tmp_path: Path) -> None:
     with pytest.raises(LiteNmtError, match="holds no run to resume"):
-        train(None, None, None, tmp_path / "run", resume=True, device="cpu")
+        train(tiny(), None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_changed_recipe_is_kept_from_then_on(
+    tiny: Tiny, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    train(tiny(steps=2), corpus, LANGUAGES, run, device="cpu")
+    resume = ["train", "--out", str(run), "--device", "cpu", "--resume"]
+    assert main([*resume, "--set", "train.steps=4"]) == 0
+    assert main([*resume, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out.splitlines()[-1])["step"] == 4
+    assert "nothing to do: 4 of 4 updates are done" in captured.err
+    for other, sentence in (
+        (["--preset", "demo"], "trains another model"),
+        (["--set", "model.dropout=0.5"], "trains another model"),
+        (["--set", "vocabulary.kind=unigram"], "the vocabulary is made"),
+        (["--src", "fr"], "was started with --src de"),
+        (["--data", str(tmp_path)], "was started with --data"),
+    ):
+        assert main([*resume, *other]) == 1
+        assert sentence in capsys.readouterr().err
+
+
+def test_an_early_stop_stays_stopped(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    recipe = {"lr": 0.0, "warmup": 0, "valid_every": 1, "stop_on": "bleu", "patience": 1}
+    assert train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", device="cpu").step == 2
+    assert train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", resume=True, device="cpu").step == 2
+
+
+def test_what_an_interrupted_preparation_left_is_dropped(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "vocabulary").mkdir(parents=True)
+    (run / "vocabulary" / "target.spm").write_bytes(b"stale")
+    (run / "data" / "valid").mkdir(parents=True)
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("train.de", "train.en"):
+        (bare / name).write_bytes((corpus / name).read_bytes())
+    result = train(tiny(steps=1), bare, LANGUAGES, run, device="cpu")
+    assert result.metrics == {}
+    assert not (run / "data" / "valid").exists()
+    assert sorted(p.name for p in result.model.iterdir()) == ["checkpoint.json", "model.safetensors", "source.spm"]
+
+
+@pytest.mark.parametrize("vocabulary", [{"joint": False}, {"kind": "unigram"}])
+def test_other_vocabularies_train_and_translate(
+    tiny: Tiny, corpus: Path, tmp_path: Path, vocabulary: dict[str, object]
+) -> None:
+    config = tiny(steps=2)
+    tie = "none" if vocabulary.get("joint") is False else "all"
+    changed = merge(config.to_dict(), {"vocabulary": vocabulary, "model": {"tie": tie}})
+    result = train(from_dict(Config, changed), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    assert (result.model / "target.spm").exists() == (tie == "none")
+    assert len(Translator.load(result.model).translate(["Der Hund schläft.", ""])) == 2
+
+
+def test_budgets_warn_and_can_be_overruled(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Config] = []
+
+    def stop(config: Config, *rest: object) -> None:
+        asked.append(config)
+        raise LiteNmtError("stop here")
+
+    monkeypatch.setattr("lite_nmt.train.run.train", stop)
+    arguments = [
+        "train",
+        "--data",
+        str(corpus),
+        "--out",
+        str(tmp_path / "run"),
+        "--preset",
+        "wmt-lite-transformer-527m",
+    ]
+    assert main(arguments) == 1
+    assert "warning: the model needs 528.75M Mult-Adds" in capsys.readouterr().err
+    assert main([*arguments, "--budget", "100M"]) == 1
+    assert len(asked) == 1
+    assert main([*arguments, "--budget", "100M", "--allow-over-budget"]) == 1
+    assert len(asked) == 2
+
+
+def test_fp16_that_diverges_is_no_success(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(LiteNmtError, match="training diverged at step"):
+        train(tiny(precision="fp16", lr=100.0, warmup=0, steps=60), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+
+
+def test_speed_does_not_count_validation(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    train(tiny(log_every=4, valid_every=3), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    lines = [line for line in read_metrics(tmp_path / "run") if "loss" in line]
+    tokens = [line["tokens_per_second"] * line["seconds"] for line in lines]
+    assert max(tokens) < 2 * min(tokens)  # about as many tokens between any two lines
 
 
 def test_compiled_training_gives_the_same_losses(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:

@@ -1,0 +1,88 @@
+"""What comes before the first update: the corpus checked, the vocabulary trained, both sides encoded."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from lite_nmt.config import Config, VocabularyConfig, from_dict
+from lite_nmt.data.corpus import read_lines, sides
+from lite_nmt.data.encoded import encode
+from lite_nmt.data.vocabulary import train_vocabulary
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.models import checkpoint
+from lite_nmt.train.metrics import Metrics
+
+SETTINGS = "run.json"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run folder is about. The configuration holds the vocabulary's real sizes, ``asked`` those asked for."""
+
+    config: Config
+    asked: VocabularyConfig
+    data: str
+    languages: tuple[str, str]
+
+    @classmethod
+    def load(cls, run: Path) -> Settings:
+        """Read what :meth:`save` wrote."""
+        try:
+            saved = json.loads((run / SETTINGS).read_text(encoding="utf-8"))
+            source, target = saved["languages"]
+            asked = from_dict(VocabularyConfig, saved["asked"])
+            return cls(from_dict(Config, saved["config"]), asked, saved["data"], (source, target))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise LiteNmtError(
+                f"cannot read {run / SETTINGS} ({error}); if several processes train, they must share the run folder."
+            ) from error
+
+    def save(self, run: Path) -> None:
+        """Write them whole; their presence says that the run is prepared."""
+        saved = {**dataclasses.asdict(self), "config": self.config.to_dict()}
+        checkpoint.write_whole(run / SETTINGS, json.dumps(saved, indent=1).encode())
+
+
+def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, metrics: Metrics) -> None:
+    """Make a run folder ready to train in; what an interrupted preparation left there is dropped."""
+    if languages[0] == languages[1]:
+        raise LiteNmtError(f"source and target are both {languages[0]!r}; a translator needs two sides.")
+    corpus = sides(data, "train", *languages)
+    if corpus.lines < 2:
+        raise LiteNmtError(f"{corpus.source} and {corpus.target} hold one pair; training needs at least two.")
+    validated = any((data / f"valid.{language}").exists() for language in languages)
+    valid = sides(data, "valid", *languages) if validated else None
+    if valid is None and (config.train.finish == "best" or config.train.stop_on != "none"):
+        raise LiteNmtError(
+            f'train.finish = "best" and train.stop_on need {data / "valid"}.{languages[0]} and .{languages[1]}, '
+            "which are missing."
+        )
+    metrics.say(f"{corpus.lines:,} pairs to train on, {valid.lines if valid else 0:,} to validate on")
+    for part in ("vocabulary", "data"):
+        shutil.rmtree(run / part, ignore_errors=True)
+    vocabulary = train_vocabulary(
+        config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed
+    )
+    (run / "vocabulary").mkdir(parents=True)
+    for name, content in vocabulary.files().items():
+        checkpoint.write_durably(run / "vocabulary" / name, content)
+    encoded = encode(corpus, vocabulary, run / "data" / "train", config.vocabulary.max_length)
+    for why, count in encoded.left_out.items():
+        if count:
+            metrics.say(f"left out {count:,} training pairs: {why}")
+    if valid is not None:
+        # Every validation pair counts, however long.
+        encode(valid, vocabulary, run / "data" / "valid", max_length=None)
+    sized = dataclasses.replace(
+        config.vocabulary,
+        source=vocabulary.source.get_piece_size(),
+        target=vocabulary.target.get_piece_size(),
+        # What a translator may hold to: it cuts lines that are longer than any the model has seen.
+        max_length=int(encoded.lengths()[0].max()),
+    )
+    sized_config = dataclasses.replace(config, vocabulary=sized)
+    Settings(sized_config, config.vocabulary, str(data.resolve()), languages).save(run)
