@@ -140,7 +140,28 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
         ]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", f"BLEU: `{rows[0]['bleu_signature']}`; chrF: `{rows[0]['chrf_signature']}`."]
+    if args.output:
+        lines += ["", f"![Validation BLEU over updates]({args.output.with_suffix('.png').name})"]
     return "\n".join(lines)
+
+
+def draw(models: list[str], runs: Path, path: Path) -> None:
+    """Validation BLEU over updates: who has converged, and who was still on the way."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for model in models:
+        points = [(line["step"], line["valid_bleu"]) for line in read_metrics(runs / model) if "valid_bleu" in line]
+        axis.plot(*zip(*points, strict=True), marker=".", label=model)
+    axis.set_xlabel("updates")
+    axis.set_ylabel("validation BLEU, greedy")
+    axis.grid(alpha=0.3)
+    axis.legend()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
 
 
 def main() -> None:
@@ -167,6 +188,7 @@ def main() -> None:
             args.output.parent.mkdir(parents=True, exist_ok=True)
             args.output.write_text(text + "\n", encoding="utf-8")
             args.output.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            draw([row["model"] for row in rows], args.runs, args.output.with_suffix(".png"))
     print(text)
 
 
