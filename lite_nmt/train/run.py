@@ -62,7 +62,7 @@ def train(
                 refusal = error
         if processes.agree(refusal is not None):
             raise refusal or LiteNmtError("the first process could not start the run.")
-        return _continue(config, run, resume, processes, metrics)
+        return _continue(run, resume, processes, metrics)
     finally:
         processes.close()
 
@@ -95,7 +95,7 @@ def _start(
         raise LiteNmtError(f"cannot write the run folder {run}: {error.strerror or error}.") from error
 
 
-def _continue(config: Config, run: Path, resume: bool, processes: Processes, metrics: Metrics) -> Result:
+def _continue(run: Path, resume: bool, processes: Processes, metrics: Metrics) -> Result:
     saved = Settings.load(run)
     config = saved.config
     if config.train.threads:
