@@ -147,7 +147,8 @@ class PlainConvolution(Mixer):
         self.glu, self.taps, self.padding = glu, taps, padding
         self.conv = nn.Conv1d(width, 2 * width if glu else width, taps)
         nn.init.xavier_uniform_(self.conv.weight)
-        nn.init.zeros_(self.conv.bias)  # type: ignore[arg-type]  # a convolution may be built without one
+        if self.conv.bias is not None:  # typed as optional
+            nn.init.zeros_(self.conv.bias)
 
     def mix(self, x: Tensor) -> Tensor:
         """B T+K-1 C -> B T C."""

@@ -6,6 +6,8 @@ are computed while its scores are still in the cache, and the scores are never k
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ CHUNK = 512
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: torch.autograd.function.FunctionCtx,
+        ctx: Any,
         hidden: Tensor,
         weight: Tensor,
         labels: Tensor,
@@ -52,8 +54,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return loss, nll
 
     @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        grad_hidden, grad_weight = ctx.saved_tensors  # type: ignore[attr-defined]  # typed too narrowly in torch
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad_hidden, grad_weight = ctx.saved_tensors
         return grad_hidden * grads[0], grad_weight * grads[0], None, None, None, None
 
 
@@ -73,5 +75,6 @@ def linear_cross_entropy(
         Two float32 scalars, in nats; only the first has a gradient.
     """
     need = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
-    loss, nll = _LinearCrossEntropy.apply(hidden, weight, labels, smoothing, dtype, need)  # type: ignore[no-untyped-call]  # a method of a C class
+    apply: Any = _LinearCrossEntropy.apply  # typed in some releases of torch and not in others
+    loss, nll = apply(hidden, weight, labels, smoothing, dtype, need)
     return loss, nll
