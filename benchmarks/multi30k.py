@@ -115,7 +115,8 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
         f"29,000 training pairs, joint vocabulary of {rows[0]['vocabulary']:,} types trained on them, "
         f"{rows[0]['updates']:,} updates, seed 1; the recipe is in `lite_nmt/presets/multi30k-*.toml`, [train] alike "
         "in all. Test 2016, beam 4. One run each: differences between seeds are not in the intervals, which are of the "
-        f"test set ({SAMPLES:,} bootstrap samples); p is of the paired difference to the Transformer.",
+        f"test set ({SAMPLES:,} bootstrap samples); p is of the paired difference to the Transformer. "
+        "Hours are wall time, of runs that may have shared the machine; speed is in throughput.md.",
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "|---|" + "--:|" * (len(COLUMNS) - 1),
