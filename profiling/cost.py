@@ -4,14 +4,17 @@ The convention is that of the papers' tables (see docs/counting.md): one teacher
 halved, weights of every linear layer, QK^T and AV, kernel generation, T * K * width for convolution taps; no
 embedding lookup, softmax, norm, gate or bias. The output projection is a part of its own, which the ``paper``
 column leaves out and the ``full`` column counts.
+
+Two more counters see a model as it runs and must agree with this one: ``traced`` and ``graph``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lite_nmt.config import Config, StackConfig
+from lite_nmt.config import Config, ModelConfig, StackConfig
+from lite_nmt.errors import LiteNmtError
 
 OUTPUT, EMBEDDING = "output projection", "embedding"
 
@@ -31,6 +34,7 @@ class Cost:
     """A model's parts, and their sums under both conventions."""
 
     parts: tuple[Part, ...]
+    uncounted: tuple[str, ...] = ()  # what a counter met and could not count, in words
 
     def mult_adds(self, count: str = "paper") -> int:
         """Mult-Adds of one pass; ``full`` counts the output projection too."""
@@ -49,30 +53,75 @@ class Cost:
         return kinds
 
 
-def cost(config: Config, source_length: int = 30, target_length: int = 30) -> Cost:
-    """Count a translation model for one pair of sentences, lengths in tokens."""
+@dataclass(frozen=True)
+class Lengths:
+    """What is counted: tokens of source and target, sentences, and hypotheses for each."""
+
+    source: int = 30
+    target: int = 30
+    batch: int = 1
+    beam: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 1 <= value <= 10**9:
+                raise LiteNmtError(f"the {name} to count for is {value}; it must be between 1 and 1,000,000,000.")
+
+
+def cost(config: Config, source_length: int = 30, target_length: int = 30, batch: int = 1, beam: int = 1) -> Cost:
+    """Count a translation model for pairs of sentences.
+
+    Args:
+        source_length, target_length: tokens of each sentence.
+        batch: sentences.
+        beam: hypotheses for each. The encoder, and the keys and values that the cross-attention makes of its output,
+            are computed once a sentence; all else in the decoder once a hypothesis.
+    """
     model, vocabulary = config.model, config.vocabulary
-    width, s, t = model.width, source_length, target_length
+    of = Lengths(source_length, target_length, batch, beam)
+    s, t, width = of.source, of.target, model.width
     parts: list[Part] = []
-    for side, stack, steps in (("encoder", model.encoder, s), ("decoder", model.decoder, t)):
-        for i in range(stack.layers):
-            name = f"{side}.{i}"
-            parts += _mixer(f"{name}.mixer", stack, width, stack.kernel(i), steps, causal=side == "decoder")
-            norms = 2
-            if side == "decoder":
-                norms = 3
-                products = t * 2 * width**2 + s * 2 * width**2 + 2 * t * s * width
-                parts.append(Part(f"{name}.cross", "cross-attention", products, 4 * _linear(width, width)))
-            feed = _linear(width, stack.ffn) + _linear(stack.ffn, width)
-            parts.append(Part(f"{name}.ffn", "ffn", steps * 2 * width * stack.ffn, feed))
-            parts.append(Part(f"{name}.norms", "norm", 0, norms * 2 * width))
-        if model.norm == "pre":
-            parts.append(Part(f"{side}_norm", "norm", 0, 2 * width))
+    for i in range(model.encoder.layers):
+        parts += _layer(f"encoder.{i}", model.encoder, i, width, s, batch, causal=False)
+    products = batch * (beam * (t * 2 * width**2 + 2 * t * s * width) + s * 2 * width**2)
+    for i in range(model.decoder.layers):
+        cross = Part(f"decoder.{i}.cross", "cross-attention", products, 4 * _linear(width, width))
+        parts += _layer(f"decoder.{i}", model.decoder, i, width, t, batch * beam, causal=True, cross=cross)
+    if model.norm == "pre":
+        parts += [Part(f"{side}_norm", "norm", 0, 2 * width) for side in ("encoder", "decoder")]
     tables = vocabulary.target + (0 if model.tie == "all" else vocabulary.source)
-    own_output = vocabulary.target * width if model.tie == "none" else 0
     parts.append(Part("embedding", EMBEDDING, 0, tables * width))
-    parts.append(Part("project", OUTPUT, t * vocabulary.target * width, own_output))
+    parts.append(_output(model, vocabulary.target, batch * beam * t))
     return Cost(tuple(parts))
+
+
+def decoder_only(model: ModelConfig, types: int, length: int, batch: int = 1) -> Cost:
+    """Count a language model of ``model.decoder``'s layers, without cross-attention, for one context of ``length``."""
+    parts: list[Part] = []
+    for i in range(model.decoder.layers):
+        parts += _layer(f"decoder.{i}", model.decoder, i, model.width, length, batch, causal=True)
+    if model.norm == "pre":
+        parts.append(Part("decoder_norm", "norm", 0, 2 * model.width))
+    parts.append(Part("embedding", EMBEDDING, 0, types * model.width))
+    parts.append(_output(model, types, batch * length))
+    return Cost(tuple(parts))
+
+
+def _layer(
+    name: str, stack: StackConfig, i: int, width: int, t: int, times: int, causal: bool, cross: Part | None = None
+) -> Iterable[Part]:
+    for part in _mixer(f"{name}.mixer", stack, width, stack.kernel(i), t, causal):
+        yield replace(part, mult_adds=times * part.mult_adds)
+    if cross:
+        yield cross
+    feed = _linear(width, stack.ffn) + _linear(stack.ffn, width)
+    yield Part(f"{name}.ffn", "ffn", times * t * 2 * width * stack.ffn, feed)
+    yield Part(f"{name}.norms", "norm", 0, (3 if cross else 2) * 2 * width)
+
+
+def _output(model: ModelConfig, types: int, rows: int) -> Part:
+    own = types * model.width if model.tie == "none" else 0
+    return Part("project", OUTPUT, rows * types * model.width, own)
 
 
 def _linear(inputs: int, outputs: int) -> int:
