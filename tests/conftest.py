@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 # Small products gain nothing from threads, and tests that start processes would fight over the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from lite_nmt.config import Config, from_dict, merge
+from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig, from_dict, merge
 from lite_nmt.data.generated import write_corpus
+from lite_nmt.data.vocabulary import train_vocabulary
+from lite_nmt.models import checkpoint
+from lite_nmt.models.translation import TranslationModel
 
 TINY: dict[str, Any] = {
     "model": {
@@ -49,3 +53,22 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus") / "data"
     write_corpus(folder, train=300, valid=20, test=20, seed=1)
     return folder
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The run folder of a model that has learnt nothing."""
+    text = ["Ein Hund läuft über die Wiese .", "A dog runs across the meadow ."]
+    vocabulary = train_vocabulary(VocabularyConfig(target=330), iter(text[:1]), iter(text[1:]), seed=1)
+    types = vocabulary.target.get_piece_size()
+    stack = StackConfig(layers=1, mixer="lightconv", conv_heads=2, kernels=(3,), ffn=16)
+    config = Config(
+        ModelConfig(width=16, encoder=stack, decoder=stack, cross_heads=2),
+        VocabularyConfig(source=types, target=types, max_length=64),
+        decode=DecodeConfig(beam=2, max_length=5),
+    )
+    torch.manual_seed(1)
+    folder = tmp_path_factory.mktemp("run") / "model"
+    weights = checkpoint.named_weights(TranslationModel(config))
+    checkpoint.save(folder, config, ("de", "en"), 1, {}, vocabulary, weights)
+    return str(folder.parent)
