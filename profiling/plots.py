@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -16,19 +13,12 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from lite_nmt.config import Config, ModelConfig, StackConfig, load_preset
-from lite_nmt.errors import LiteNmtError
+from lite_nmt.figures import STYLE as COMMON
 from lite_nmt.profiling.budget import quantity
 from lite_nmt.profiling.cost import OUTPUT, Part, cost
+from lite_nmt.profiling.runs import OTHER, Family, Run, family
 
-STYLE: Any = {  # Any, because releases of matplotlib type the keys differently
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "lite-nmt",  # the same picture, the same bytes
-}
+STYLE = {**COMMON, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False}
 # The colours of Okabe and Ito, which colour-blind readers can tell apart; markers say the same once more.
 KINDS = {
     "attention": "#0072B2",
@@ -37,30 +27,10 @@ KINDS = {
     "average attention": "#CC79A7",
     "ffn": "#009E73",
 }
-OTHER = "#999999"
 BLOCK_WIDTH = 512
 # One pass of each costs the same at 30 tokens.
 EQUAL = tuple(f"multi30k-{name}" for name in ("transformer", "lite-transformer", "lightconv", "dynamicconv", "talk"))
 LENGTHS = tuple(round(10 ** (1 + i / 10)) for i in range(31))  # 10 to 10,000
-
-
-class Family(NamedTuple):
-    """Models of one mixer, and how they are drawn."""
-
-    name: str
-    colour: str
-    marker: str
-
-
-FAMILIES = {
-    "attention": Family("Transformer", "#000000", "s"),
-    "lsra": Family("Lite Transformer", "#0072B2", "o"),
-    "lightconv": Family("LightConv", "#E69F00", "^"),
-    "dynamicconv": Family("DynamicConv", "#D55E00", "v"),
-    "talk": Family("TaLK", "#009E73", "D"),
-    "average": Family("average attention", "#CC79A7", "P"),
-    "cnn": Family("CNN", "#56B4E9", "X"),
-}
 
 
 @dataclass(frozen=True)
@@ -71,23 +41,6 @@ class Growth:
     family: Family
     encoder: tuple[int, ...]
     whole: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A trained model; Mult-Adds for 30 to 30 tokens."""
-
-    folder: Path
-    family: Family
-    languages: str
-    mult_adds: int
-    valid_bleu: float
-
-
-def family(model: ModelConfig) -> Family:
-    """What to call a model and how to draw it; one whose sides differ carries both names."""
-    encoder, decoder = (FAMILIES.get(m, Family(m, OTHER, "*")) for m in (model.encoder.mixer, model.decoder.mixer))
-    return encoder if encoder == decoder else Family(f"{encoder.name} + {decoder.name}", OTHER, "*")
 
 
 def blocks(length: int = 30) -> dict[str, dict[str, int]]:
@@ -128,61 +81,6 @@ def growth() -> list[Growth]:
         whole = [total.mult_adds() for total in costs]
         found.append(Growth(name, family(config.model), tuple(encoder), tuple(whole)))
     return found
-
-
-def runs(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
-    """Finished models of runs, and of folders that hold runs; and, in sentences, what to beware of.
-
-    Raises:
-        LiteNmtError: a folder is missing, a checkpoint is damaged, or no run has a validation BLEU.
-    """
-    from lite_nmt.models import checkpoint
-
-    found: dict[Path, Run] = {}
-    left_out = []
-    for folder in _unfolded(folders):
-        saved = checkpoint.load(folder) if _finished(folder) else None
-        if saved is None or "valid_bleu" not in saved.metrics:
-            left_out.append(str(folder))
-            continue
-        spent, bleu = cost(saved.config).mult_adds(), saved.metrics["valid_bleu"]
-        run = Run(folder, family(saved.config.model), "-".join(saved.languages), spent, bleu)
-        found.setdefault(saved.folder.resolve(), run)  # a run and its model are one
-    if not found:
-        raise LiteNmtError(f"no finished model with a validation BLEU is in {', '.join(left_out)}; name another run.")
-    beware = [f"{folder} holds no finished model with a validation BLEU and is left out." for folder in left_out]
-    languages = sorted({run.languages for run in found.values()})
-    if len(languages) > 1:
-        beware.append(f"the runs translate {', '.join(languages)}; their BLEU does not compare.")
-    return list(found.values()), beware
-
-
-def _unfolded(folders: Iterable[Path]) -> Iterator[Path]:
-    """Each folder, or the runs in it where it is none itself."""
-    from lite_nmt.train.prepare import SETTINGS
-
-    def is_run(folder: Path) -> bool:
-        return _finished(folder) or (folder / SETTINGS).exists()
-
-    for folder in folders:
-        if not folder.is_dir():
-            raise LiteNmtError(f"there is no folder {folder}; name a run's, or one that holds runs.")
-        inner = [f for f in sorted(folder.iterdir()) if is_run(f) and f.name[0] != "."]
-        yield from [folder] if is_run(folder) or not inner else inner
-
-
-def _finished(folder: Path) -> bool:
-    from lite_nmt.models import checkpoint
-
-    return checkpoint.find(folder) is not None or checkpoint.find(folder / "model") is not None
-
-
-def picture(figure: Figure, kind: str) -> bytes:
-    """The finished file, ``png`` or ``svg``; the same figure gives the same bytes."""
-    content = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(content, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    return content.getvalue()
 
 
 @matplotlib.rc_context(STYLE)

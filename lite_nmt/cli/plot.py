@@ -95,8 +95,9 @@ def _length(args: argparse.Namespace) -> tuple[Figure, list[dict[str, Any]]]:
 
 def _bleu(args: argparse.Namespace) -> tuple[Figure, list[dict[str, Any]]]:
     from lite_nmt.profiling import plots
+    from lite_nmt.profiling.runs import find_runs
 
-    runs, beware = plots.runs(args.runs)
+    runs, beware = find_runs(args.runs)
     for sentence in beware:
         print(f"lite-nmt: warning: {sentence}", file=sys.stderr)
     drawn = [
@@ -127,10 +128,10 @@ def _write(figure: Figure, files: tuple[Path, Path]) -> None:
     from contextlib import ExitStack
 
     from lite_nmt.cli.files import open_output
-    from lite_nmt.profiling.plots import picture
+    from lite_nmt.figures import encode
 
     with ExitStack() as stack:
         streams = [stack.enter_context(open_output(str(file))) for file in files]
         for file, stream in zip(files, streams, strict=True):
-            stream.write(picture(figure, file.suffix[1:]))
+            stream.write(encode(figure, file.suffix[1:]))
             stream.flush()  # a full disk shows before either file is in place

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -16,16 +14,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lite_nmt.evaluate.attention import CROSS, SIDES, Maps, Reading, distance
+from lite_nmt.figures import STYLE as COMMON
+from lite_nmt.figures import encode
 
 COLOURS = "Blues"  # its lightness falls evenly, so that it reads the same in grey
 MOST_LABELS = 60
-STYLE: dict[Any, Any] = {  # newer matplotlib types each key
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "text.parse_math": False,  # a piece may hold dollar signs
-    "svg.fonttype": "none",
-    "svg.hashsalt": "lite-nmt",  # the same picture, the same bytes
-}
+STYLE = {**COMMON, "font.size": 8, "axes.titlesize": 8, "text.parse_math": False}  # a piece may hold dollar signs
 
 
 def pictures(readings: Sequence[Reading]) -> dict[str, bytes]:
@@ -43,16 +37,10 @@ def pictures(readings: Sequence[Reading]) -> dict[str, bytes]:
             ("windows", windows(readings)),
         ):
             if figure is not None:
-                files[f"{name}.png"] = _save(figure, "png")
+                files[f"{name}.png"] = encode(figure, "png")
                 figure.set_layout_engine("none")  # the layout is found, and takes longest
-                files[f"{name}.svg"] = _save(figure, "svg", {"Date": None})
+                files[f"{name}.svg"] = encode(figure, "svg")
     return files
-
-
-def _save(figure: Figure, kind: str, metadata: dict[str, None] | None = None) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format=kind, dpi=130, metadata=metadata)
-    return content.getvalue()
 
 
 def average(readings: Sequence[Reading]) -> Figure:

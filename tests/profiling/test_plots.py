@@ -11,13 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lite_nmt.config import ModelConfig, StackConfig, load_preset
+from lite_nmt.figures import encode
 from lite_nmt.profiling import plots
 from lite_nmt.profiling.cost import cost
+from lite_nmt.profiling.runs import FAMILIES, Run, family
 
 
-def run(mixer: str, mult_adds: int, bleu: float, languages: str = "de-en") -> plots.Run:
+def run(mixer: str, mult_adds: int, bleu: float, languages: str = "de-en") -> Run:
     stack = StackConfig(mixer=mixer)
-    return plots.Run(Path(mixer), plots.family(ModelConfig(encoder=stack, decoder=stack)), languages, mult_adds, bleu)
+    return Run(Path(mixer), family(ModelConfig(encoder=stack, decoder=stack)), languages, mult_adds, bleu)
 
 
 def texts(axes: Axes) -> list[str]:
@@ -52,7 +54,7 @@ def test_presets_sum_to_their_cost() -> None:
 def test_the_models_compared_cost_the_same_at_30_tokens() -> None:
     spent = [cost(load_preset(name)).mult_adds() for name in plots.EQUAL]
     assert max(spent) < 1.01 * min(spent)
-    assert len({plots.family(load_preset(name).model) for name in plots.EQUAL}) == 5
+    assert len({family(load_preset(name).model) for name in plots.EQUAL}) == 5
 
 
 def test_growth_is_linear_in_convolutions_and_quadratic_with_attention() -> None:
@@ -79,11 +81,11 @@ def test_growth_is_linear_in_convolutions_and_quadratic_with_attention() -> None
 )
 def test_families(encoder: str, decoder: str, name: str) -> None:
     model = ModelConfig(encoder=StackConfig(mixer=encoder), decoder=StackConfig(mixer=decoder))
-    assert plots.family(model).name == name
+    assert family(model).name == name
 
 
 def test_colours_and_markers_differ() -> None:
-    assert len({f.colour for f in plots.FAMILIES.values()}) == len({f.marker for f in plots.FAMILIES.values()}) == 7
+    assert len({f.colour for f in FAMILIES.values()}) == len({f.marker for f in FAMILIES.values()}) == 7
     assert len(set(plots.KINDS.values())) == len(plots.KINDS)
 
 
@@ -107,7 +109,7 @@ def test_breakdown_has_a_legend_where_a_name_finds_no_room() -> None:
 
 def test_breakdown_of_absurd_figures() -> None:
     figure = plots.draw_breakdown(plots.presets(["demo"], 10**9, 10**9), "caption")
-    assert len(plots.picture(figure, "png")) > 1000
+    assert len(encode(figure, "png")) > 1000
 
 
 def test_growth_is_drawn_per_token_and_named() -> None:
@@ -148,10 +150,10 @@ def test_the_same_picture_has_the_same_bytes(kind: str) -> None:
     def draw() -> Figure:
         return plots.draw_bleu([run("lsra", 100, 30.0), run("talk", 200, 31.0)])
 
-    assert plots.picture(draw(), kind) == plots.picture(draw(), kind)
+    assert encode(draw(), kind) == encode(draw(), kind)
 
 
 def test_svg_holds_text_as_text_and_no_date() -> None:
-    content = plots.picture(plots.draw_bleu([run("lsra", 100, 30.0)]), "svg").decode()
+    content = encode(plots.draw_bleu([run("lsra", 100, 30.0)]), "svg").decode()
     assert ">Lite Transformer</text>" in content
     assert "<dc:date>" not in content
