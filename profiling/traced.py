@@ -135,22 +135,22 @@ COUNTED: dict[str, Handle] = {
 FREE = frozenset(
     f"aten::{name}"
     for name in """
-    Int ScalarImplicit _pad_circular _shape_as_tensor _weight_norm adaptive_avg_pool1d adaptive_avg_pool2d
-    adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d alias all alpha_dropout amax amin any arange
-    argmax argmin argsort avg_pool1d avg_pool2d avg_pool3d batch_norm broadcast_to cat channel_shuffle chunk
-    clone concat constant_pad_nd contiguous copy count_nonzero cummax cummin cumsum detach diagonal diff dim
-    dropout embedding embedding_bag empty empty_like expand expand_as eye feature_dropout fill flatten flip full
-    full_like gather gelu glu group_norm hardsigmoid hardswish hardtanh index index_add index_copy index_put
-    index_put_ index_select instance_norm is_floating_point item layer_norm leaky_relu lift_fresh linspace
-    log_softmax logcumsumexp logsumexp masked_fill masked_scatter masked_select max max_pool1d max_pool2d
-    max_pool3d mean median meshgrid min moveaxis movedim narrow native_batch_norm native_group_norm
-    native_layer_norm new_empty new_full new_ones new_zeros nonzero norm numel numpy_T one_hot ones ones_like
-    pad permute pixel_shuffle pixel_unshuffle rand rand_like randn randn_like reflection_pad1d reflection_pad2d
-    relu relu6 repeat repeat_interleave replication_pad1d replication_pad2d reshape reshape_as resolve_conj
-    resolve_neg rms_norm roll scatter scatter_add select silu size slice softmax sort split split_with_sizes
-    squeeze stack std std_mean sum swapaxes swapdims t take take_along_dim tensor_split tile to topk transpose
-    tril triu type_as unbind unflatten unfold unique2 unsafe_chunk unsafe_split unsqueeze var var_mean view
-    view_as where zero zeros zeros_like
+    Int ScalarImplicit __and__ __or__ __xor__ _pad_circular _shape_as_tensor _weight_norm adaptive_avg_pool1d
+    adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d alias all alpha_dropout amax
+    amin any arange argmax argmin argsort avg_pool1d avg_pool2d avg_pool3d batch_norm broadcast_to cat
+    channel_shuffle chunk clone concat constant_pad_nd contiguous copy count_nonzero cummax cummin cumprod
+    cumsum detach diagonal diff dim dropout embedding embedding_bag empty empty_like expand expand_as eye
+    feature_dropout fill flatten flip full full_like gather gelu glu group_norm hardsigmoid hardswish hardtanh
+    index index_add index_copy index_put index_put_ index_select instance_norm is_floating_point item layer_norm
+    leaky_relu lift_fresh linspace log_softmax logcumsumexp logsumexp masked_fill masked_scatter masked_select
+    max max_pool1d max_pool2d max_pool3d mean median meshgrid min moveaxis movedim narrow native_batch_norm
+    native_group_norm native_layer_norm new_empty new_full new_ones new_zeros nonzero norm numel numpy_T one_hot
+    ones ones_like pad permute pixel_shuffle pixel_unshuffle prod rand rand_like randn randn_like
+    reflection_pad1d reflection_pad2d relu relu6 repeat repeat_interleave replication_pad1d replication_pad2d
+    reshape reshape_as resolve_conj resolve_neg rms_norm roll scatter scatter_add select silu size slice softmax
+    sort split split_with_sizes squeeze stack std std_mean sum swapaxes swapdims t take take_along_dim
+    tensor_split tile to topk transpose tril triu type_as unbind unflatten unfold unique2 unsafe_chunk
+    unsafe_split unsqueeze var var_mean view view_as where zero zeros zeros_like
     """.split()  # noqa: SIM905  # as a list it would be thrice as long
 )
 """Operators without products of weights or of activations: the convention counts none of them. Whatever PyTorch tags
@@ -158,7 +158,8 @@ as pointwise is free as well."""
 
 
 def _free(name: str) -> bool:
-    name = name.removesuffix("_")  # in place
+    if not name.endswith("__"):
+        name = name.removesuffix("_")  # in place
     namespace, _, operator = name.partition("::")
     if name in FREE or namespace == "prim":
         return True
