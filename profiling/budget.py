@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from lite_nmt.config import Config, load_preset
@@ -19,7 +20,7 @@ WIDTH_STEP = 8
 def parse_budget(text: str) -> int:
     """``100M`` or ``0.5G`` -> Mult-Adds."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)([KMG]?)", text.strip(), re.IGNORECASE)
-    value = float(match[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[match[2].upper()] if match else 0
+    value = Decimal(match[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[match[2].upper()] if match else 0
     if value < 1:
         raise LiteNmtError(f"--budget is {text!r}; give Mult-Adds as 100M, 300M or 500M.")
     return int(value)

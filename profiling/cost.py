@@ -78,7 +78,8 @@ class Lengths:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not 1 <= value <= 10**9:
-                raise LiteNmtError(f"the {name} to count for is {value}; it must be between 1 and 1,000,000,000.")
+                what = {"source": "source length", "target": "target length"}.get(name, name)
+                raise LiteNmtError(f"the {what} to count for is {value}; it must be between 1 and 1,000,000,000.")
 
 
 def cost(config: Config, source_length: int = 30, target_length: int = 30, batch: int = 1, beam: int = 1) -> Cost:
@@ -110,7 +111,8 @@ def cost(config: Config, source_length: int = 30, target_length: int = 30, batch
         parts.append(Part("encoder_norm", "norm", 0, 2 * width, 2 * batch * s * width))
         parts.append(Part("decoder_norm", "norm", 0, 2 * width, memory + 2 * batch * beam * t * width))
     tables = vocabulary.target + (0 if model.tie == "all" else vocabulary.source)
-    return _in_bytes((*parts, *_vocabulary(model, vocabulary.target, tables, batch * beam * t)))
+    looked_up = max(batch * s, batch * beam * t)
+    return _in_bytes((*parts, *_vocabulary(model, vocabulary.target, tables, batch * beam * t, looked_up)))
 
 
 def decoder_only(model: ModelConfig, types: int, length: int, batch: int = 1) -> Cost:
@@ -120,7 +122,7 @@ def decoder_only(model: ModelConfig, types: int, length: int, batch: int = 1) ->
         parts += _layer(f"decoder.{i}", model.decoder, i, model.width, length, batch, causal=True)
     if model.norm == "pre":
         parts.append(Part("decoder_norm", "norm", 0, 2 * model.width, 2 * batch * length * model.width))
-    return _in_bytes((*parts, *_vocabulary(model, types, types, batch * length)))
+    return _in_bytes((*parts, *_vocabulary(model, types, types, batch * length, batch * length)))
 
 
 def _in_bytes(parts: Iterable[Part]) -> Cost:
@@ -151,12 +153,12 @@ def _layer(
         yield Part(f"{name}.{branch}.norm", "norm", 0, 2 * width, held + 2 * times * t * width)
 
 
-def _vocabulary(model: ModelConfig, types: int, tables: int, rows: int) -> tuple[Part, Part]:
-    """Both ends of a model: ``rows`` tokens looked up, and as many rows of scores."""
+def _vocabulary(model: ModelConfig, types: int, tables: int, rows: int, looked_up: int) -> tuple[Part, Part]:
+    """Both ends of a model: tokens looked up on one side at once, and ``rows`` of scores."""
     width = model.width
     own = types * width if model.tie == "none" else 0
     return (
-        Part("embedding", EMBEDDING, 0, tables * width, 3 * rows * width),  # looked up, positions, sum
+        Part("embedding", EMBEDDING, 0, tables * width, 3 * looked_up * width),  # looked up, positions, sum
         Part("project", OUTPUT, rows * types * width, own, rows * (width + types)),
     )
 

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 
 def einsum(equation: str, shapes: Sequence[Sequence[int]]) -> int:
-    """Products of contracting the operands from left to right, as PyTorch and ONNX Runtime do.
+    """Products of contracting the operands from left to right.
 
-    One operand alone is summed, not multiplied, and costs nothing.
+    Where nothing is summed, a product is one element by element, and free as any other. One operand alone is free too.
+
+    Raises:
+        ValueError: the equation does not fit the shapes.
     """
     terms, _, result = equation.replace(" ", "").partition("->")
     letters = [_letters(term, len(shape)) for term, shape in zip(terms.split(","), shapes, strict=True)]
@@ -25,8 +28,9 @@ def einsum(equation: str, shapes: Sequence[Sequence[int]]) -> int:
     total, left = 0, set(letters[0])
     for i, term in enumerate(letters[1:], 1):
         met = left | set(term)
-        total += math.prod(sizes[letter] for letter in met)
         left = met & kept.union(*letters[i + 1 :])
+        if left != met:
+            total += math.prod(sizes[letter] for letter in met)
     return total
 
 

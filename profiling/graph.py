@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,13 @@ def _convolution(weight: int) -> Handle:
 
 
 def _attention(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
-    """QK^T and AV, with the heads in a dimension of their own or not."""
-    return (math.prod(inputs[0]) + math.prod(outputs[0])) * inputs[1][-2]
+    """QK^T and AV, with the heads in a dimension of their own or not, over keys of the past too."""
+    past = inputs[4][-2] if len(node.input) > 4 and node.input[4] else 0
+    return (math.prod(inputs[0]) + math.prod(outputs[0])) * (inputs[1][-2] + past)
+
+
+def _blocks(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
+    return math.prod(inputs[0]) * int(_attribute(node, "N", 0))
 
 
 def _recurrent(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
@@ -54,7 +59,7 @@ COUNTED: dict[str, Handle] = {
     "QLinearMatMul": _product,
     "com.microsoft.DynamicQuantizeMatMul": _product,
     "com.microsoft.MatMulIntegerToFloat": _product,
-    "com.microsoft.MatMulNBits": _product,
+    "com.microsoft.MatMulNBits": _blocks,
     "Gemm": _gemm,
     "Conv": _convolution(1),
     "ConvInteger": _convolution(1),
@@ -88,61 +93,80 @@ FREE = VIEWS | frozenset(
 """Operators without products of weights or of activations."""
 
 
-def count_file(path: Path, sizes: Mapping[str, int]) -> Cost:
-    """Count an ONNX file; weights, in the file or beside it, are not read.
+_WEIGHTS = {
+    getattr(onnx.TensorProto, name)
+    for name in "FLOAT DOUBLE FLOAT16 BFLOAT16 INT8 UINT8 INT4 UINT4 FLOAT8E4M3FN FLOAT8E5M2".split()  # noqa: SIM905
+}
 
-    Args:
-        sizes: of the graph's symbolic dimensions, by name.
+
+def load(path: Path) -> onnx.ModelProto:
+    """Read an ONNX file, not its weights beside it.
 
     Raises:
-        LiteNmtError: it is not an ONNX file, or a dimension has no size.
+        LiteNmtError: it is not an ONNX file.
     """
     try:
         model = onnx.load(path, load_external_data=False)
     except OSError as error:
         raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
     except (DecodeError, ValueError) as error:
-        raise LiteNmtError(f"{path} is not an ONNX model: {error}.") from error
+        raise LiteNmtError(f"{path} is not an ONNX model: {_first_line(error)}.") from error
     if not model.graph.node:
         raise LiteNmtError(f"{path} is not an ONNX model, or an empty one.")
-    return count(model, sizes)
+    return model
+
+
+def dimensions(model: onnx.ModelProto) -> list[str]:
+    """Names of the symbolic dimensions of a graph's inputs; one without a name is called ``input[number]``."""
+    held = {w.name for w in model.graph.initializer}
+    return list(dict.fromkeys(name for v in model.graph.input if v.name not in held for name, _ in _symbolic(v)))
+
+
+def _symbolic(value: onnx.ValueInfoProto) -> Iterator[tuple[str, onnx.TensorShapeProto.Dimension]]:
+    for i, dim in enumerate(value.type.tensor_type.shape.dim):
+        if dim.dim_value <= 0:  # 0 is what is left out, too
+            yield dim.dim_param or f"{value.name}[{i}]", dim
 
 
 def count(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Cost:
-    """Count a graph; see :func:`count_file`."""
-    model = onnx.inliner.inline_local_functions(model)
-    weights = {w.name: math.prod(w.dims) for w in model.graph.initializer if w.data_type in _WEIGHTS}
+    """Count a graph.
+
+    Parameters are the numbers that it stores, single ones left out: buffers, batch norm's statistics and scales of
+    quantised weights are among them, and weights that share a byte count as one.
+
+    Args:
+        sizes: of the graph's symbolic dimensions, by name.
+
+    Raises:
+        LiteNmtError: a dimension has no size, or the graph contradicts itself.
+    """
+    try:
+        model = onnx.inliner.inline_local_functions(model)
+    except Exception as error:  # of several kinds, from C++
+        raise LiteNmtError(f"the graph's functions cannot be inlined: {_first_line(error)}.") from error
+    stored = [(w.name, w) for w in model.graph.initializer]
+    stored += [(n.output[0], a.t) for n in model.graph.node if n.op_type == "Constant" for a in n.attribute]
+    weights = {name: n for name, t in stored if t.data_type in _WEIGHTS and (n := math.prod(t.dims)) > 1}
     for weight in list(model.graph.initializer):
         if math.prod(weight.dims) > 1024:  # small ones may be shapes
             model.graph.initializer.remove(weight)
-            model.graph.input.append(
-                onnx.helper.make_tensor_value_info(weight.name, weight.data_type, list(weight.dims))
-            )
+            info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, list(weight.dims))
+            model.graph.input.append(info)
+    free = False
     for value in model.graph.input:
-        for i, dim in enumerate(value.type.tensor_type.shape.dim):
-            if not dim.HasField("dim_value"):  # type: ignore[no-untyped-call]  # protobuf's
-                name = dim.dim_param or f"{value.name}[{i}]"
-                if name not in sizes:
-                    raise LiteNmtError(f"dimension {name} of input {value.name} has no size; give it: --dim {name}=1.")
-                dim.dim_value = sizes[name]
+        for name, dim in _symbolic(value):
+            if name not in sizes:
+                raise LiteNmtError(f"dimension {name} of input {value.name} has no size; give it: --dim {name}=1.")
+            dim.dim_value, free = sizes[name], True
+    if free:  # shapes that the file records are of other sizes
+        del model.graph.value_info[:]
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("shape")  # type: ignore[no-untyped-call]  # protobuf's
     return _walk(model, weights)
 
 
-_WEIGHTS = {
-    getattr(onnx.TensorProto, name)
-    for name in (
-        "FLOAT",
-        "DOUBLE",
-        "FLOAT16",
-        "BFLOAT16",
-        "INT8",
-        "UINT8",
-        "INT4",
-        "UINT4",
-        "FLOAT8E4M3FN",
-        "FLOAT8E5M2",
-    )
-}
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def count_export(config: Config, of: Lengths) -> Cost:
@@ -170,8 +194,8 @@ def count_export(config: Config, of: Lengths) -> Cost:
 def _walk(model: onnx.ModelProto, weights: Mapping[str, int]) -> Cost:
     try:
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except onnx.shape_inference.InferenceError as error:
-        raise LiteNmtError(f"cannot tell the shapes of the graph: {error}.") from error
+    except Exception as error:  # of several kinds, from C++
+        raise LiteNmtError(f"cannot tell the shapes of the graph: {_first_line(error)}.") from error
     graph = model.graph
     values = {v.name: v.type.tensor_type for v in (*graph.value_info, *graph.input, *graph.output)}
     shapes = {name: shape for name, kind in values.items() if (shape := _shape(kind)) is not None}
@@ -194,6 +218,8 @@ def _walk(model: onnx.ModelProto, weights: Mapping[str, int]) -> Cost:
                 products = COUNTED[kind](node, _Shapes(shapes, node.input), _Shapes(shapes, node.output))
             except KeyError as missing:
                 uncounted.append(f"node {name} ({kind}), as the shape of {missing} is unknown")
+            except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
+                uncounted.append(f"node {name} ({kind}), which is not as the standard has it")
         elif kind not in FREE:
             unknown[kind] = unknown.get(kind, 0) + 1
         # PyTorch's exporter says which modules a node came from; otherwise each node is a part of its own.
@@ -238,8 +264,11 @@ def _alive(graph: onnx.GraphProto, sizes: Mapping[str, int], weights: Mapping[st
 
 
 def _item(kind: int) -> int:
-    """Bytes of one value."""
-    return int(onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize) if kind else 0
+    """Bytes of one value; of a type that numpy has no word for, none."""
+    try:
+        return int(onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize)
+    except KeyError:
+        return 0
 
 
 class _Shapes(Sequence[Shape]):

@@ -44,7 +44,7 @@ def part_of(module: str, classes: Mapping[str, str]) -> tuple[str, str]:
     for i in range(len(steps) + 1):
         path = ".".join(steps[:i])
         name = classes.get(path, "")
-        if path == "project" and KINDS.get(name) == "linear":
+        if path == "project" and classes.get("", "").startswith("lite_nmt."):
             return path, OUTPUT
         if KINDS.get(name) == EMBEDDING and name.startswith("lite_nmt"):
             return EMBEDDING, EMBEDDING

@@ -28,8 +28,9 @@ KINDS = {
     "ffn": "#009E73",
 }
 BLOCK_WIDTH = 512
-# One pass of each costs the same at 30 tokens.
+# One pass of each costs the same at 30 tokens; mixers without such a preset take the first one's, at another width.
 EQUAL = tuple(f"multi30k-{name}" for name in ("transformer", "lite-transformer", "lightconv", "dynamicconv", "talk"))
+OTHERS = ("average", "cnn")
 LENGTHS = tuple(round(10 ** (1 + i / 10)) for i in range(31))  # 10 to 10,000
 
 
@@ -72,15 +73,27 @@ def _by_kind(parts: Iterable[Part]) -> dict[str, int]:
 
 
 def growth() -> list[Growth]:
-    """Five models of equal cost at 30 tokens, at every other length."""
+    """A model of each family, of equal cost at 30 tokens, at every other length."""
+    models = {name: load_preset(name) for name in EQUAL}
+    budget = cost(models[EQUAL[0]]).mult_adds()
+    models |= {f"{EQUAL[0]} with {mixer}": _sized(mixer, budget) for mixer in OTHERS}
     found = []
-    for name in EQUAL:
-        config = load_preset(name)
+    for name, config in models.items():
         costs = [cost(config, n, n) for n in LENGTHS]
         encoder = [sum(p.mult_adds for p in total.parts if p.name.startswith("encoder.")) for total in costs]
         whole = [total.mult_adds() for total in costs]
         found.append(Growth(name, family(config.model), tuple(encoder), tuple(whole)))
     return found
+
+
+def _sized(mixer: str, budget: int) -> Config:
+    """The baseline with another mixer, at the width, and a feed-forward network twice as wide, nearest to a budget."""
+
+    def at(width: int) -> Config:
+        side = {"mixer": mixer, "ffn": 2 * width, "kernels": [3]}
+        return load_preset(EQUAL[0], {"model": {"width": width, "encoder": side, "decoder": side}})
+
+    return min((at(width) for width in range(32, 256, 8)), key=lambda config: abs(cost(config).mult_adds() - budget))
 
 
 @matplotlib.rc_context(STYLE)
@@ -184,7 +197,14 @@ def _name_lines(axes: Axes, ends: Sequence[tuple[Family, float, float]]) -> None
     places = [to_fraction.transform((x, y)) for _, x, y in ends]
     heights = _apart([float(height) for _, height in places], 0.055)
     for (one, x, y), (across, _), height in zip(ends, places, heights, strict=True):
-        leader = {"arrowstyle": "-", "color": one.colour, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 4}
+        leader = {
+            "arrowstyle": "-",
+            "color": one.colour,
+            "linewidth": 0.8,
+            "shrinkA": 1,
+            "shrinkB": 4,
+            "relpos": (0, 0.5),
+        }
         beside = (float(across) + 0.04, height)
         axes.annotate(one.name, (x, y), beside, textcoords="axes fraction", va="center", arrowprops=leader)
 

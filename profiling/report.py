@@ -14,10 +14,14 @@ COUNTS = ("paper", "full")
 LIMITS = {"100M Mult-Adds": 100_000_000, "500M Mult-Adds": MOBILE_MULT_ADDS}
 
 
-def limits(total: Cost, count: str) -> dict[str, bool]:
-    """Whether each mobile limit holds (Lite Transformer, section 1)."""
+def limits(total: Cost, count: str) -> dict[str, bool | None]:
+    """Whether each mobile limit holds (Lite Transformer, section 1); None where what was not counted may exceed it."""
     held = {name: total.mult_adds(count) <= limit for name, limit in LIMITS.items()}
-    return {**held, "10M parameters": total.parameters(count) <= MOBILE_PARAMETERS}
+    held["10M parameters"] = total.parameters(count) <= MOBILE_PARAMETERS
+    return {name: None if holds and total.uncounted else holds for name, holds in held.items()}
+
+
+_HOLDS = {True: "yes", False: "no", None: "unknown"}
 
 
 def as_json(total: Cost) -> dict[str, Any]:
@@ -37,8 +41,8 @@ def _figures(part: Part) -> dict[str, int]:
     return {"mult_adds": part.mult_adds, "parameters": part.parameters, "activation_bytes": part.activations}
 
 
-def render(total: Cost, modules: bool = True) -> RenderableType:
-    """By kind, in both counts, against the limits and, with ``modules``, by module."""
+def render(total: Cost) -> RenderableType:
+    """By kind, in both counts, against the limits, and by module."""
     kinds = _table("kind")
     whole = total.mult_adds("full") or 1
     for kind, part in sorted(total.by_kind().items(), key=lambda item: -item[1].mult_adds):
@@ -52,15 +56,13 @@ def render(total: Cost, modules: bool = True) -> RenderableType:
     for count in COUNTS:
         within.add_column(count, justify="right")
     for name in limits(total, "paper"):
-        within.add_row(name, *("yes" if limits(total, count)[name] else "no" for count in COUNTS))
-    blocks: list[RenderableType] = [kinds, "", within]
-    if modules:
-        table = _table("module")
-        for part in total.parts:
-            if part.mult_adds or part.kind != "norm":
-                share = f"{part.mult_adds / whole:.1%}" if part.mult_adds else ""
-                table.add_row(part.name or "(the model itself)", *_cells(part), share)
-        blocks += ["", table]
+        within.add_row(name, *(_HOLDS[limits(total, count)[name]] for count in COUNTS))
+    table = _table("module")
+    for part in total.parts:
+        if part.mult_adds or part.kind != "norm":
+            share = f"{part.mult_adds / whole:.1%}" if part.mult_adds else ""
+            table.add_row(part.name or "(the model itself)", *_cells(part), share)
+    blocks: list[RenderableType] = [kinds, "", within, "", table]
     if total.uncounted:
         blocks += ["", "Not counted:", *(f"  {what}" for what in total.uncounted)]
     return Group(*blocks)

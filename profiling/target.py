@@ -45,7 +45,7 @@ def find_target(text: str, settings: Sequence[str] = ()) -> Target:
         raise LiteNmtError("--set changes a preset or a configuration; what is trained or exported stays as it is.")
     if path.suffix == ".onnx":
         return Target(text, "ONNX graph", None, path)
-    if path.suffix == ".zip" or (path / MANIFEST).exists():
+    if (path.suffix == ".zip" and not path.is_dir()) or (path / MANIFEST).exists():
         return Target(text, "bundle", _bundle(path), path)
     if path.is_dir():
         from lite_nmt.models import checkpoint

@@ -35,8 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     length = pictures.add_parser(
         "length",
         help="Mult-Adds over sentence length",
-        description="Draw how the cost of a token grows with sentence length, in five models that cost the same at "
-        "30 tokens.",
+        description="Draw how the cost of a token grows with sentence length, in a model of each family, all of the "
+        "same cost at 30 tokens.",
     )
     bleu = pictures.add_parser(
         "bleu",

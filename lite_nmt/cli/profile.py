@@ -27,10 +27,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "target", nargs="?", help="a preset, a TOML configuration, a run or checkpoint, a bundle, or an ONNX file"
     )
-    parser.add_argument("--src-len", type=positive, default=30, metavar="N", help="source tokens (%(default)s)")
-    parser.add_argument("--tgt-len", type=positive, default=30, metavar="N", help="target tokens (%(default)s)")
-    parser.add_argument("--batch", type=positive, default=1, metavar="N", help="sentences (%(default)s)")
-    parser.add_argument("--beam", type=positive, default=1, metavar="N", help="hypotheses a sentence (%(default)s)")
+    parser.add_argument("--src-len", type=positive, metavar="N", help="source tokens (30)")
+    parser.add_argument("--tgt-len", type=positive, metavar="N", help="target tokens (30)")
+    parser.add_argument("--batch", type=positive, metavar="N", help="sentences (1)")
+    parser.add_argument("--beam", type=positive, metavar="N", help="hypotheses a sentence (1)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting first")
     parser.add_argument("--budget", help="Mult-Adds that must not be exceeded: 100M, 500M")
     parser.add_argument("--count", choices=("paper", "full"), default="paper", help="how the budget is counted")
@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--json", action="store_true", help="print JSON")
     group = parser.add_argument_group("latency", "batch 1 on this machine's CPU; a preset's weights are random")
     group.add_argument("--latency", action="store_true", help="time encoding, one decoding step and a sentence")
-    group.add_argument("--modules", action="store_true", help="time each part too")
+    group.add_argument("--modules", action="store_true", help="time each part too (implies --latency)")
     group.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
 
 
@@ -55,23 +55,25 @@ def run(args: argparse.Namespace) -> int:
     """Count, print, and compare with the budget."""
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.profiling.budget import parse_budget, quantity
-    from lite_nmt.profiling.cost import Lengths
     from lite_nmt.profiling.target import find_target
 
     if args.reproduce:
+        if args.target or args.budget:
+            raise LiteNmtError("--reproduce counts the papers' models; leave out the target and --budget.")
         return _reproduce(args.json)
     if args.target is None:
         raise LiteNmtError("name a preset, a configuration, a run, a bundle or an ONNX file; or give --reproduce.")
+    if args.threads and not (args.latency or args.modules):
+        raise LiteNmtError("--threads is for --latency; counting takes one.")
     budget = parse_budget(args.budget) if args.budget is not None else None
     target = find_target(args.target, args.set)
-    of = Lengths(args.src_len, args.tgt_len, args.batch, args.beam)
-    total = _count(target, of, args)
+    total, sizes = (_count if target.config else _count_graph)(target, args)
     if args.strict and total.uncounted:
         raise LiteNmtError(f"could not count all of {target.name}: {'; '.join(total.uncounted)}.")
-    latency = _latency(target, of, args) if args.latency or args.modules else None
+    latency = _latency(target, args) if args.latency or args.modules else None
     spent = total.mult_adds(args.count)
     over = budget is not None and spent > budget
-    _print(target, of, total, latency, args, {"mult_adds": budget, "count": args.count, "exceeded": over})
+    _print(target, sizes, total, latency, args, {"mult_adds": budget, "count": args.count, "exceeded": over})
     if budget is not None and over:
         print(
             f"lite-nmt: {target.name} needs {quantity(spent)} Mult-Adds ({args.count} count), "
@@ -79,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return OVER_BUDGET
+    if budget is not None and total.uncounted:
+        print("lite-nmt: warning: not all could be counted; the budget may be exceeded.", file=sys.stderr)
     return 0
 
 
@@ -95,28 +99,54 @@ def _reproduce(as_json: bool) -> int:
     return 0 if all(row.passes for row in rows) else 1
 
 
-def _count(target: Target, of: Lengths, args: argparse.Namespace) -> Cost:
+def _lengths(args: argparse.Namespace) -> Lengths:
+    from lite_nmt.profiling.cost import Lengths
+
+    return Lengths(args.src_len or 30, args.tgt_len or 30, args.batch or 1, args.beam or 1)
+
+
+def _count(target: Target, args: argparse.Namespace) -> tuple[Cost, dict[str, int]]:
+    """The cost of a configuration, and the sizes that it is for."""
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.profiling.cost import cost
 
-    if target.config is None:
-        from lite_nmt.profiling.graph import count_file
-
-        if args.counter not in (None, "onnx"):
-            raise LiteNmtError(f"{target.name} is an ONNX file; only --counter onnx reads one.")
-        assert target.path is not None
-        return count_file(target.path, {"batch": of.batch, "source": of.source, "target": of.target, **_dims(args.dim)})
+    assert target.config is not None
+    of = _lengths(args)
     if args.dim:
-        raise LiteNmtError("--dim is for ONNX files; give --src-len, --tgt-len and --batch.")
+        raise LiteNmtError("--dim is for ONNX files; give --src-len, --tgt-len, --batch and --beam.")
     if args.counter == "traced":
         from lite_nmt.profiling.traced import profile, unallocated
 
-        return profile(*unallocated(target.config, of))
+        return profile(*unallocated(target.config, of)), vars(of)
     if args.counter == "onnx":
         from lite_nmt.profiling.graph import count_export
 
-        return count_export(target.config, of)
-    return cost(target.config, of.source, of.target, of.batch, of.beam)
+        return count_export(target.config, of), vars(of)
+    return cost(target.config, of.source, of.target, of.batch, of.beam), vars(of)
+
+
+def _count_graph(target: Target, args: argparse.Namespace) -> tuple[Cost, dict[str, int]]:
+    """The same of an ONNX file, whose dimensions have names of their own."""
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.profiling.graph import count, dimensions, load
+
+    assert target.path is not None
+    if args.counter not in (None, "onnx"):
+        raise LiteNmtError(f"{target.name} is an ONNX file; only --counter onnx reads one.")
+    if args.beam:
+        raise LiteNmtError(
+            "--beam is for configurations; in an ONNX file it is a dimension, if anything: --dim NAME=N."
+        )
+    options = {"source": args.src_len, "target": args.tgt_len, "batch": args.batch}
+    given = {name: size for name, size in options.items() if size} | _dims(args.dim)
+    model = load(target.path)
+    wanted = dimensions(model)
+    if unknown := sorted(given.keys() - set(wanted)):
+        raise LiteNmtError(
+            f"{target.name} has no symbolic dimension {unknown[0]}; it has {', '.join(wanted) or 'none at all'}."
+        )
+    sizes = {"source": 30, "target": 30, "batch": 1} | given
+    return count(model, sizes), {name: sizes[name] for name in wanted if name in sizes}
 
 
 def _dims(given: list[str]) -> dict[str, int]:
@@ -131,7 +161,7 @@ def _dims(given: list[str]) -> dict[str, int]:
     return dims
 
 
-def _latency(target: Target, of: Lengths, args: argparse.Namespace) -> Latency:
+def _latency(target: Target, args: argparse.Namespace) -> Latency:
     from pathlib import Path
 
     from lite_nmt.errors import LiteNmtError
@@ -141,8 +171,9 @@ def _latency(target: Target, of: Lengths, args: argparse.Namespace) -> Latency:
 
     if target.config is None or target.kind == "bundle":
         raise LiteNmtError(
-            f"{target.name} is a {target.kind}; --latency times presets, configurations and checkpoints."
+            f"--latency takes presets, configurations and checkpoints; {target.name} is none ({target.kind})."
         )
+    of = _lengths(args)
     if of.batch != 1:
         raise LiteNmtError(f"--latency is measured at batch 1, not {of.batch}.")
     trained = target.kind == "checkpoint"
@@ -152,7 +183,7 @@ def _latency(target: Target, of: Lengths, args: argparse.Namespace) -> Latency:
 
 def _print(
     target: Target,
-    of: Lengths,
+    sizes: dict[str, int],
     total: Cost,
     latency: Latency | None,
     args: argparse.Namespace,
@@ -161,7 +192,6 @@ def _print(
     from lite_nmt.profiling import report
 
     if args.json:
-        import dataclasses
         import json
 
         data = {
@@ -169,7 +199,7 @@ def _print(
             "what": target.kind,
             "counter": args.counter or ("closed" if target.config else "onnx"),
         }
-        data |= {"lengths": dataclasses.asdict(of), **report.as_json(total)}
+        data |= {"sizes": sizes, **report.as_json(total)}
         if budget["mult_adds"] is not None:
             data["budget"] = budget
         if latency:
@@ -179,8 +209,8 @@ def _print(
         print(json.dumps(data, indent=2))
         return
     console = _console()
-    what = f"{of.source} source and {of.target} target tokens, batch {of.batch}, beam {of.beam}"
-    console.print(f"{target.name} ({target.kind}): {what}\n", highlight=False)
+    of = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+    console.print(f"{target.name} ({target.kind})" + (f", {of}" if of else "") + "\n")
     console.print(report.render(total))
     if latency:
         from lite_nmt.profiling.latency import render

@@ -66,6 +66,8 @@ def _readings(args: argparse.Namespace) -> list[Reading]:
     names = [_name(folder) for folder in folders]
     if len(set(names)) < len(names):
         names = [clean(folder) for folder in folders]
+    if len(set(names)) < len(names):
+        raise LiteNmtError(f"--against is {folders[1]}, the first model itself; name another.")
     models = [Translator.load(folder) for folder in folders]
     if len({model.languages for model in models}) > 1:
         pairs = " and ".join(f"{name} {'-'.join(model.languages)}" for name, model in zip(names, models, strict=True))

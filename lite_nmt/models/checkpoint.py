@@ -157,7 +157,8 @@ def replace_folder(new: Path, folder: Path) -> None:
 
 
 def _aside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")
+    folder = folder.resolve()  # "." has no name to change
+    return folder.with_name(f".{folder.name}.old") if folder.name else folder
 
 
 def find(folder: Path) -> Path | None:

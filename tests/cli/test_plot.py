@@ -83,7 +83,7 @@ def test_breakdown_of_presets(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_length(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures, _ = plot(capsys, "length", "--out", tmp_path / "a")
-    assert len(figures) == 5
+    assert len(figures) == 7
     talk = next(f for f in figures if f["preset"] == "multi30k-talk")
     assert len(talk["lengths"]) == len(talk["encoder_mult_adds"]) == len(talk["mult_adds"]) == 31
     assert talk["encoder_mult_adds"][-1] == 1000 * talk["encoder_mult_adds"][0]

@@ -7,6 +7,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import onnx
+import onnx.helper as oh
 import pytest
 
 from lite_nmt.cli.main import main
@@ -48,7 +50,7 @@ def test_lengths_batch_and_beam(capsys: pytest.CaptureFixture[str]) -> None:
         total = cost(load_preset("multi30k-talk"), 7, 9, 2, 3)
         assert data["mult_adds"] == {count: total.mult_adds(count) for count in ("paper", "full")}
         assert data["parameters"] == {count: total.parameters(count) for count in ("paper", "full")}
-        assert data["lengths"] == {"source": 7, "target": 9, "batch": 2, "beam": 3}
+        assert data["sizes"] == {"source": 7, "target": 9, "batch": 2, "beam": 3}
         assert data["counter"] == counter
 
 
@@ -89,6 +91,39 @@ def test_a_bundle_folder_or_zip(
         assert data["mult_adds"] == {count: cost(config).mult_adds(count) for count in ("paper", "full")}
 
 
+def test_an_onnx_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    nodes = [oh.make_node("MatMul", ["x", "w"], ["h"]), oh.make_node("Mystery", ["h"], ["y"], domain="other")]
+    values = [oh.make_tensor_value_info("x", 1, ["batch", "steps", 8])]
+    weights = [oh.make_tensor("w", 1, [8, 3], [0.0] * 24)]
+    graph = oh.make_graph(nodes, "g", values, [oh.make_tensor_value_info("y", 1, None)], weights)
+    path = tmp_path / "model.onnx"
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 20), oh.make_opsetid("other", 1)]), path)
+    data = profile(capsys, path, "--batch", "2", "--dim", "steps=5")
+    assert data["sizes"] == {"batch": 2, "steps": 5}
+    assert data["mult_adds"] == {"paper": 240, "full": 240}
+    assert data["uncounted"] == ["operator other.Mystery, 1 times"]
+    assert data["limits"]["full"] == dict.fromkeys(  # type: ignore[index]
+        ("100M Mult-Adds", "500M Mult-Adds", "10M parameters")
+    )
+    assert "could not count all" in refused(capsys, path, "--dim", "steps=5", "--strict")
+    assert "dimension steps of input x has no size; give it: --dim steps=1" in refused(capsys, path)
+    assert "no symbolic dimension tokens; it has batch, steps" in refused(capsys, path, "--dim", "tokens=5")
+    assert "no symbolic dimension source" in refused(capsys, path, "--src-len", "5")
+    assert "--beam is for configurations" in refused(capsys, path, "--beam", "2")
+    assert main(["profile", str(path), "--dim", "steps=5", "--budget", "1M"]) == 0
+    out, error = capsys.readouterr()
+    assert "unknown" in out
+    assert error == "lite-nmt: warning: not all could be counted; the budget may be exceeded.\n"
+
+
+def test_the_folder_one_stands_in(
+    capsys: pytest.CaptureFixture[str], saved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(saved)
+    assert profile(capsys, ".")["what"] == "checkpoint"
+    assert "holds no checkpoint" in refused(capsys, "/")
+
+
 def test_a_checkpoint_with_latency(capsys: pytest.CaptureFixture[str], saved: str) -> None:
     options = ("--latency", "--modules", "--threads", "1", "--src-len", "4", "--tgt-len", "5", "--beam", "2")
     data = profile(capsys, saved, *options)
@@ -126,10 +161,12 @@ def test_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "only --counter onnx" in refused(capsys, tmp_path / "x.onnx", "--counter", "closed")
     assert "--dim 'batch' is not of the form" in refused(capsys, tmp_path / "x.onnx", "--dim", "batch")
     assert "--dim is for ONNX files" in refused(capsys, "demo", "--dim", "batch=1")
-    assert "the source to count for is 10000000000" in refused(capsys, "demo", "--src-len", "10000000000")
+    assert "the source length to count for is 10000000000" in refused(capsys, "demo", "--src-len", "10000000000")
     assert "--budget is 'many'" in refused(capsys, "demo", "--budget", "many")
     assert "batch 1, not 2" in refused(capsys, "demo", "--latency", "--batch", "2")
     assert "unknown setting model.widht" in refused(capsys, "demo", "--set", "model.widht=3")
     assert "--set changes a preset" in refused(capsys, tmp_path / "x.onnx", "--set", "model.width=3")
+    assert "--threads is for --latency" in refused(capsys, "demo", "--threads", "1")
+    assert "leave out the target" in refused(capsys, "demo", "--reproduce")
     with pytest.raises(SystemExit, match="2"):
         main(["profile", "demo", "--src-len", "0"])

@@ -20,7 +20,15 @@ from lite_nmt.profiling.cost import cost
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("100M", 100_000_000), ("0.5g", 500_000_000), (" 300K ", 300_000), ("54710400", 54_710_400)]
+    ("text", "value"),
+    [
+        ("100M", 100_000_000),
+        ("0.5g", 500_000_000),
+        (" 300K ", 300_000),
+        ("54710400", 54_710_400),
+        ("2.01M", 2_010_000),
+        ("1.001M", 1_001_000),
+    ],
 )
 def test_parse(text: str, value: int) -> None:
     assert parse_budget(text) == value

@@ -165,3 +165,58 @@ def test_parts_sum_up() -> None:
     total = cost(load_preset("wmt-lite-transformer-90m"))
     assert sum(k.mult_adds for k in total.by_kind().values()) == total.mult_adds("full")
     assert sum(k.parameters for k in total.by_kind().values()) == total.parameters("full")
+
+
+def test_activations_by_hand() -> None:
+    """Every kind of part at sizes of which no two are alike, in float32 values."""
+
+    def found(encoder: dict[str, Any], decoder: dict[str, Any], **model: Any) -> dict[str, int]:
+        sides = {"encoder": {"layers": 1, **encoder}, "decoder": {"layers": 2, **decoder}}
+        table = {"width": 8, "cross_heads": 2, **model, **sides}
+        config = from_dict(Config, {"model": table, "vocabulary": {"source": 100, "target": 100}})
+        return {part.name: part.activations // 4 for part in cost(config, 7, 5, batch=2, beam=3).parts}
+
+    attention = {"mixer": "attention", "heads": 2, "ffn": 3}
+    parts = found(attention, {**attention, "ffn": 40})
+    source, target, width = 2 * 7, 2 * 3 * 5, 8  # rows of each side
+    memory = 2 * 2 * source * width  # keys and values of two layers
+    assert parts["encoder.0.mixer"] == source * (width + 4 * width)  # residual; query, key, value, result
+    assert parts["encoder.0.ffn"] == source * (width + 3 + width)  # residual; inner, result
+    assert parts["decoder.0.mixer"] == memory + target * 5 * width
+    assert parts["decoder.0.cross"] == memory + target * 3 * width  # residual, query, result
+    # The last layer's keys and values are made while the encoder's result and the other layer's wait.
+    assert parts["decoder.1.cross"] == max(source * width * (1 + 4 + 2), memory + target * 3 * width)
+    assert parts["decoder.1.ffn"] == memory + target * (width + 2 * 40)  # before and after the activation
+    assert parts["decoder.1.feed.norm"] == memory + target * 3 * width
+    assert parts["embedding"] == target * 3 * width
+    assert parts["project"] == target * (width + 100)
+
+    wide = found(attention, attention, width=200, cross_heads=4)
+    assert wide["decoder.1.cross"] == max(source * 200 * 7, 4 * source * 200 + target * 600)
+    long = cost(load_preset("demo"), 400, 2).parts
+    width = load_preset("demo").model.width
+    layers = load_preset("demo").model.decoder.layers
+    last = next(part for part in long if part.name == f"decoder.{layers - 1}.cross")
+    assert last.activations == 4 * 400 * width * (1 + 2 * layers + 2)
+    assert next(part for part in long if part.name == "embedding").activations == 4 * 400 * 3 * width
+
+    conv = {"kernels": [3], "conv_heads": 2, "ffn": 3}
+    for mixer, glu, inside in (
+        ("lightconv", False, 2 * width),  # before and after padding is zeroed
+        ("lightconv", True, 3 * width),  # into and out of GLU
+        ("dynamicconv", False, 2 * width + 6),  # input and result of the product, and its taps
+        ("talk", True, 3 * width),
+    ):
+        parts = found({**conv, "mixer": mixer, "glu": glu}, attention, width=width, cross_heads=4)
+        assert parts["encoder.0.mixer"] == source * (width + inside)
+    parts = found({**conv, "mixer": "dynamicconv", "kernels": [31], "conv_heads": 4}, attention)
+    assert parts["encoder.0.mixer"] == source * (8 + 8 + 2 * 4 * 31)  # taps before and after they are normalised
+    parts = found({**conv, "mixer": "cnn", "glu": True}, attention)
+    assert parts["encoder.0.mixer"] == source * 8 + 2 * max(8 * (7 + 2) + 7 * 16, 7 * 24)  # padded, result; GLU
+    parts = found({**conv, "mixer": "average", "ffn": 40}, attention)
+    assert parts["encoder.0.mixer"] == source * (8 + 8 + 2 * 40)
+    parts = found({**conv, "mixer": "average"}, attention)
+    assert parts["encoder.0.mixer"] == source * (8 + 5 * 8)
+    parts = found({**conv, "mixer": "lsra", "heads": 2, "conv": "lightconv"}, attention)
+    assert parts["encoder.0.mixer.attention"] == source * (8 + 4 * 4)
+    assert parts["encoder.0.mixer.convolution"] == source * (8 + 4 + 2 * 4)  # attention's result waits

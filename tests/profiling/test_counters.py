@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -95,12 +96,16 @@ def zeros(*shape: int) -> Tensor:
         (lambda: nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), [(1, 4, 9, 9)], 6 * 25 * 2 * 9),
         (lambda: nn.ConvTranspose1d(4, 6, 3, groups=2), [(1, 4, 8)], 4 * 8 * 3 * 3),
         (lambda: nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True), [(2, 5, 8)], 10 * 2 * 4 * 16 * (24 + 48)),
+        (lambda: nn.LSTM(8, 16, bias=False), [(5, 2, 8)], 10 * 4 * 16 * (8 + 16)),
         (lambda: nn.GRU(8, 16), [(5, 2, 8)], 10 * 3 * 16 * (8 + 16)),
+        (lambda: nn.Conv2d(4, 6, 3, padding="same"), [(1, 4, 9, 9)], 6 * 81 * 4 * 9),
         (lambda: nn.MultiheadAttention(8, 2), [(3, 1, 8)] * 3, 4 * 3 * 64 + 2 * 9 * 8),
         (lambda: nn.TransformerEncoderLayer(8, 2, 20), [(3, 1, 8)], 4 * 3 * 64 + 2 * 9 * 8 + 2 * 3 * 160),
         (lambda: Outside(torch.matmul), [(4, 1, 5, 6), (3, 6, 7)], 4 * 3 * 5 * 6 * 7),
         (lambda: Outside(torch.matmul), [(6,), (6, 7)], 6 * 7),
         (lambda: Outside(lambda x, y: x @ y + x.sin() * 2), [(6,), (6,)], 6),
+        (lambda: Outside(lambda x, y: torch.tensordot(x, y, 1)), [(2, 3, 4), (4, 5, 6)], 6 * 4 * 30),
+        (lambda: Outside(lambda x, y: torch.einsum("ij,ij->ij", x, y)), [(2, 3), (2, 3)], 0),
         (lambda: Outside(torch.addmm), [(5,), (4, 3), (3, 5)], 4 * 3 * 5),
         (lambda: Outside(torch.baddbmm), [(2, 4, 5), (2, 4, 3), (2, 3, 5)], 2 * 4 * 3 * 5),
         (lambda: Outside(F.scaled_dot_product_attention), [(2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 4)], 6 * 35 * 12),
@@ -150,19 +155,94 @@ def test_what_cannot_be_counted_is_named() -> None:
         profile(Half(), zeros(2, 4), strict=True)
 
 
-def test_a_model_that_fails_is_one_sentence_and_left_as_it_was() -> None:
-    model = nn.Linear(4, 4).train()
-    with pytest.raises(LiteNmtError, match=r"cannot trace Linear: .*shapes cannot be multiplied"):
-        count(model, zeros(2, 5))
-    assert model.training
+class Product(torch.autograd.Function):
+    """Hides a matrix product from the tracer."""
+
+    @staticmethod
+    def forward(ctx: object, x: Tensor, y: Tensor) -> Tensor:
+        return x @ y
+
+
+def test_what_a_tracer_cannot_look_into_is_named() -> None:
+    total = count(Outside(lambda x, y: Product.apply(x, y)), zeros(3, 4), zeros(4, 5))
+    assert total.uncounted == ("operator prim::PythonOp.Product, 1 times",)
+
+
+def test_packed_sequences_cost_their_steps() -> None:
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(8, 16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            packed = nn.utils.rnn.pack_padded_sequence(x, [5, 3])
+            return self.lstm(packed)[0].data
+
+    total = count(Packed(), zeros(5, 2, 8))
+    assert (total.mult_adds(), total.uncounted) == (8 * 4 * 16 * (8 + 16), ())
+
+
+def state(model: nn.Module) -> list[object]:
+    return [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks), sorted(vars(m))) for m in model.modules()]
+
+
+def test_a_model_is_left_as_it_was() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(6, 2)).train()
+    model[1].eval()
+    before = state(model)
+    count(model, zeros(1, 3, 8, 8))
+    assert state(model) == before
+    with pytest.raises(LiteNmtError, match=r"cannot trace Sequential: .*shapes cannot be multiplied"):
+        count(model, zeros(1, 3, 8, 9))
+    assert state(model) == before
     assert torch.backends.mha.get_fastpath_enabled()
 
 
+def test_keyword_arguments_and_results_of_any_kind() -> None:
+    @dataclass
+    class Result:
+        scores: Tensor
+        note: str
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 5)
+
+        def forward(self, x: Tensor, *, scale: Tensor, twice: Tensor | None = None) -> dict[str, Result]:
+            y = self.linear(x * scale)
+            return {"result": Result(y if twice is None else y @ twice, "fine")}
+
+    model = Model()
+    assert lite_nmt.profile(model, (zeros(3, 4),), {"scale": zeros(4)}).mult_adds() == 60
+    assert lite_nmt.profile(model, (zeros(3, 4),), {"twice": zeros(5, 2), "scale": zeros(4)}).mult_adds() == 90
+    assert lite_nmt.profile(torch.compile(nn.Linear(4, 5)), zeros(3, 4)).mult_adds() == 60  # type: ignore[arg-type]
+
+
+def test_what_is_no_model_or_no_input() -> None:
+    with pytest.raises(LiteNmtError, match=r"is no nn\.Module; wrap a function in one"):
+        lite_nmt.profile(torch.relu, zeros(3))  # type: ignore[arg-type]
+    with pytest.raises(LiteNmtError, match="the inputs of Linear are None; give a tensor or a tuple"):
+        lite_nmt.profile(nn.Linear(4, 4), None)  # type: ignore[arg-type]
+
+
+def test_a_layer_called_project_is_like_any_other() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.project = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.project(x)
+
+    assert count(Model(), zeros(1, 4)).mult_adds() == 16
+
+
 def test_a_tied_weight_is_counted_once() -> None:
-    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     model[1].weight = model[0].weight
     total = count(model, zeros(1, 4))
-    assert (total.mult_adds(), total.parameters()) == (32, 16)
+    assert (total.mult_adds(), total.parameters()) == (32, 16 + 4 + 4)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from onnx import TensorProto
 from torch import nn
 
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.profiling.graph import count, count_file
+from lite_nmt.profiling.graph import count, dimensions, load
 
 FLOAT = TensorProto.FLOAT
 
@@ -43,6 +43,18 @@ def graph(
         (oh.make_node("Einsum", ["x", "w"], ["y"], equation="bi,ij->bj"), {"x": [2, 8]}, {"w": [8, 3]}, 2 * 8 * 3),
         (oh.make_node("Attention", ["x", "x", "x"], ["y"]), {"x": [1, 2, 5, 8]}, {}, 2 * 2 * 25 * 8),
         (
+            oh.make_node("Attention", ["x", "x", "x", "", "p", "p"], ["y", "k", "v"]),
+            {"x": [1, 2, 1, 8], "p": [1, 2, 99, 8]},
+            {},
+            2 * 2 * 100 * 8,
+        ),
+        (
+            oh.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=8, N=3, bits=4),
+            {"x": [2, 8]},
+            {"w": [3, 1, 4], "s": [3]},
+            2 * 8 * 3,
+        ),
+        (
             oh.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=3),
             {"x": [5, 2, 8]},
             {"w": [1, 12, 8], "r": [1, 12, 3]},
@@ -65,6 +77,40 @@ def test_symbolic_dimensions_are_asked_for_by_name() -> None:
     assert count(model, {"batch": 2, "tokens": 5}).mult_adds() == 2 * 5 * 8 * 3
     with pytest.raises(LiteNmtError, match="dimension tokens of input x has no size; give it: --dim tokens=1"):
         count(graph([], {"x": ["batch", "tokens", 8]}, "y"), {"batch": 2})
+    assert dimensions(model) == ["batch", "tokens"]
+    assert dimensions(graph([], {"x": [0, 8]}, "y")) == ["x[0]"]
+
+
+def test_shapes_that_the_file_records_do_not_outlive_a_new_size() -> None:
+    nodes = [oh.make_node("Relu", ["x"], ["h"]), oh.make_node("MatMul", ["h", "w"], ["y"])]
+    model = graph(nodes, {"x": ["batch", 8]}, "y", {"w": [8, 3]})
+    model.graph.value_info.append(oh.make_tensor_value_info("h", FLOAT, [1, 8]))
+    del model.graph.output[0]
+    model.graph.output.append(oh.make_tensor_value_info("y", FLOAT, [1, 3]))
+    assert count(model, {"batch": 4}).mult_adds() == 4 * 8 * 3
+
+
+def test_what_is_a_parameter() -> None:
+    nodes = [
+        oh.make_node("Constant", [], ["c"], value=oh.make_tensor("c", FLOAT, [8, 3], [0.0] * 24)),
+        oh.make_node("Constant", [], ["one"], value=oh.make_tensor("one", FLOAT, [1], [1.0])),
+        oh.make_node("Mul", ["x", "one"], ["h"]),
+        oh.make_node("MatMul", ["h", "c"], ["y"]),
+    ]
+    assert count(graph(nodes, {"x": [2, 8]}, "y"), {}).parameters() == 24
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        oh.make_node("Einsum", ["x", "w"], ["y"]),
+        oh.make_node("Einsum", ["x", "w"], ["y"], equation="abc,de->a"),
+        oh.make_node("Einsum", ["x", "w"], ["y"], equation=b"\xff"),
+    ],
+)
+def test_nonsense_is_named(node: onnx.NodeProto) -> None:
+    total = count(graph([node], {"x": [2, 8]}, "y", {"w": [8, 3]}), {})
+    assert total.uncounted == ("node Einsum 0 (Einsum), which is not as the standard has it",)
 
 
 def test_what_is_unknown_is_named() -> None:
@@ -114,7 +160,7 @@ def test_a_network_exported_with_a_free_batch(tmp_path: Path) -> None:
             verbose=False,
         )
     (tmp_path / "network.onnx.data").unlink()
-    total = count_file(path, {"batch": 3})
+    total = count(load(path), {"batch": 3})
     assert total.mult_adds() == 3 * (8 * 36 * 27 + 288 * 100 + 1000)
     assert total.parameters() == sum(p.numel() for p in network.parameters())
     assert {part.name: part.kind for part in total.parts} == {"0": "convolution", "3": "linear", "4": "linear"}
@@ -126,6 +172,6 @@ def test_what_is_no_graph(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.onnx"
     path.write_bytes(content)
     with pytest.raises(LiteNmtError, match="is not an ONNX model"):
-        count_file(path, {})
+        load(path)
     with pytest.raises(LiteNmtError, match=r"cannot read .*: No such file"):
-        count_file(tmp_path / "absent.onnx", {})
+        load(tmp_path / "absent.onnx")
