@@ -125,7 +125,7 @@ def measure(
             raise LiteNmtError(f"the {name} is {value}; it must be between {low:,} and {high:,}.")
     if (device := model.target.weight.device).type != "cpu":
         raise LiteNmtError(f"latency is measured on the CPU, and the model is on {device}; load it on the CPU.")
-    training = model.training
+    modes = {module: module.training for module in model.modules()}
     torch.set_num_threads(threads)
     try:
         model.eval()
@@ -133,7 +133,8 @@ def measure(
         encode, step, sentence = (Spread.of(clock(work[stage], repeats, seconds)) for stage in work)
         parts, timed = _modules(model, work, repeats, seconds) if modules else ((), None)
     finally:
-        model.train(training)
+        for module, training in modes.items():
+            module.training = training
         torch.set_num_threads(before)
     return Latency(machine(), threads, source_length, target_length, beam, encode, step, sentence, parts, timed)
 
@@ -178,16 +179,18 @@ def stages(model: TranslationModel, source_length: int, target_length: int, beam
 
 
 @torch.inference_mode()
-def clock(work: Callable[[], Any], repeats: int, seconds: float, fewest: int = FEWEST, warm_up: int = 2) -> list[float]:
-    """Milliseconds of each call; none begins after ``seconds``, but for the ``fewest``."""
-    for _ in range(warm_up):
+def clock(
+    work: Callable[[], Any], repeats: int, seconds: float, timer: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """Milliseconds of each call after two for warming up; none begins after ``seconds``, but for the first five."""
+    for _ in range(2):
         work()
     times: list[float] = []
     until = time.perf_counter() + seconds
-    while len(times) < fewest or (len(times) < repeats and time.perf_counter() < until):
-        began = time.perf_counter()
+    while len(times) < FEWEST or (len(times) < repeats and time.perf_counter() < until):
+        began = timer()
         work()
-        times.append(1000 * (time.perf_counter() - began))
+        times.append(1000 * (timer() - began))
     return times
 
 
@@ -274,8 +277,7 @@ def render(latency: Latency) -> Group:
     table.add_row("sentences/s", f"{latency.sentences_per_second:.1f}")
     how = "greedy" if latency.beam == 1 else f"beam {latency.beam}"
     lengths = f"{latency.source_length} to {latency.target_length} tokens"
-    threads = f"{latency.threads} thread{'s' if latency.threads > 1 else ''}"
-    caption = f"Batch 1, {lengths}, {how}, float32, {threads}, on {latency.machine}."
+    caption = f"Batch 1, {lengths}, {how}, float32, on {latency.machine}, --threads {latency.threads}."
     if latency.timed is None:
         return Group(table, caption)
     detail = Table("part", box=None, pad_edge=False, header_style="bold")

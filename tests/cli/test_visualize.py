@@ -104,6 +104,7 @@ def test_json(
         ("Hund " * 99, [], "pieces; give one of at most 63."),
         ("Hund", ["--target", " "], "the target is empty; give some text."),
         ("Hund", ["--against", "nowhere"], "nowhere holds no checkpoint"),
+        ("Hund", ["--against", "plain"], "plain, the first model itself; name another."),
         ("Hund", ["--against", "other"], "the models translate different languages: plain de-en and other fr-en"),
         ("Hund", ["--out", "file"], "file: File exists."),
         ("Hund", ["--out", "file/below"], "file/below: Not a directory."),
