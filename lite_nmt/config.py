@@ -105,6 +105,8 @@ class TrainConfig:
     weight_decay: float = _number(1e-4, 0, 1)
     clip: float = _number(0.0, 0)  # largest gradient norm; 0 leaves it alone
     label_smoothing: float = _number(0.1, 0, 0.99)
+    distill_weight: float = _number(0.0, 0, 1)  # share of the teacher in the loss; 0: ordinary training
+    distill_temperature: float = _number(1.0, 0.01, 100)  # both distributions are softened by it
     precision: str = _choice("fp32", "fp32", "bf16", "fp16")
     compile: bool = False
     seed: int = _number(1, 0, 2**31 - 1)

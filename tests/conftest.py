@@ -14,8 +14,9 @@ import torch
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig, from_dict, merge
+from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.generated import write_corpus
-from lite_nmt.data.vocabulary import train_vocabulary
+from lite_nmt.data.vocabulary import EOS, train_vocabulary
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
 
@@ -72,3 +73,28 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
     weights = checkpoint.named_weights(TranslationModel(config))
     checkpoint.save(folder, config, ("de", "en"), 1, {}, vocabulary, weights)
     return str(folder.parent)
+
+
+@pytest.fixture(scope="session")
+def teacher(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
+    """A checkpoint that has learnt nothing either, but whose translations differ and mostly end by themselves."""
+    german, english = (read_lines(corpus / f"train.{language}") for language in ("de", "en"))
+    vocabulary = train_vocabulary(VocabularyConfig(target=400), german, english, seed=1)
+    types = vocabulary.target.get_piece_size()
+    stack = StackConfig(layers=1, mixer="lightconv", conv_heads=2, kernels=(3,), ffn=16)
+    config = Config(
+        ModelConfig(width=16, encoder=stack, decoder=stack, cross_heads=2, tie="none"),
+        VocabularyConfig(source=types, target=types, max_length=60),
+        decode=DecodeConfig(beam=2),
+    )
+    torch.manual_seed(1)
+    model = TranslationModel(config)
+    last = [module for module in model.decoder.modules() if isinstance(module, torch.nn.LayerNorm)][-1]
+    with torch.no_grad():
+        # One channel is the end marker's alone, which then wins at about every tenth step.
+        model.project.weight[:, 0] = 0
+        model.project.weight[EOS] = torch.eye(16)[0]
+        last.bias[0] = 2.0
+    folder = tmp_path_factory.mktemp("teacher") / "model"
+    checkpoint.save(folder, config, ("de", "en"), 1, {}, vocabulary, checkpoint.named_weights(model))
+    return folder

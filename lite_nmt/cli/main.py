@@ -20,7 +20,19 @@ from typing import TextIO
 from lite_nmt import __version__
 from lite_nmt.errors import LiteNmtError
 
-VERBS = ("demo", "train", "translate", "evaluate", "visualize", "plot", "presets", "profile", "search", "corpus")
+VERBS = (
+    "demo",
+    "train",
+    "distill",
+    "translate",
+    "evaluate",
+    "visualize",
+    "plot",
+    "presets",
+    "profile",
+    "search",
+    "corpus",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

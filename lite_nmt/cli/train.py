@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lite_nmt.config import Config
@@ -31,6 +31,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one setting, such as train.steps=2000"
     )
+    parser.add_argument(
+        "--teacher",
+        type=Path,
+        metavar="CHECKPOINT",
+        help="learn from this model's predictions as well, with its vocabulary; needs train.distill_weight",
+    )
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -48,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from lite_nmt.train.run import train
 
     resumed = args.resume and (args.out / SETTINGS).exists()
-    config = resumed_configuration(args) if resumed else configuration(args)
+    config = resumed_configuration(args) if resumed else configuration(args, args.teacher)
     total = cost(config)
     # Under torchrun each process comes this way, and one voice is enough.
     first = os.environ.get("RANK", "0") == "0"
@@ -61,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         )
     check_budget(config, args, first)
     languages = (args.src or "de", args.tgt or "en")
-    result = train(config, args.data, languages, args.out, args.resume, args.device)
+    result = train(config, args.data, languages, args.out, args.resume, args.device, args.teacher)
     if not first:
         return 0
     if args.json:
@@ -73,15 +79,31 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def configuration(args: argparse.Namespace) -> Config:
-    """Preset or budget, then the file, then single settings."""
-    from lite_nmt.config import load_preset, load_toml, parse_setting
+def configuration(args: argparse.Namespace, teacher: Path | None) -> Config:
+    """Preset or budget, then the file, then single settings, then a teacher's vocabulary."""
+    from lite_nmt.config import load_preset, load_toml, merge, parse_setting
     from lite_nmt.profiling.budget import BUDGET_PRESET, parse_budget, widest
 
     overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
+    if teacher is not None:
+        overrides.append(teacher_vocabulary(teacher, merge({}, *overrides).get("vocabulary")))
     if args.preset is None and args.budget is not None:
         return widest(parse_budget(args.budget), args.count, *overrides)
     return load_preset(BUDGET_PRESET if args.preset is None else args.preset, *overrides)
+
+
+def teacher_vocabulary(teacher: Path, asked: object) -> dict[str, Any]:
+    """The settings of a vocabulary that is already made, so that a budget counts its types."""
+    import dataclasses
+
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.models import checkpoint
+
+    made = dataclasses.asdict(checkpoint.load(teacher).config.vocabulary)
+    del made["max_length"]
+    if isinstance(asked, dict) and (refused := made.keys() & asked.keys()):
+        raise LiteNmtError(f"with --teacher the vocabulary is the teacher's; leave out vocabulary.{min(refused)}.")
+    return {"vocabulary": made}
 
 
 def resumed_configuration(args: argparse.Namespace) -> Config:
@@ -93,7 +115,8 @@ def resumed_configuration(args: argparse.Namespace) -> Config:
     from lite_nmt.train.prepare import Settings
 
     saved = Settings.load(args.out)
-    if (args.preset or args.budget) and configuration(args).model != saved.config.model:
+    teacher = Path(saved.teacher.path) if args.teacher is None and saved.teacher else args.teacher
+    if (args.preset or args.budget) and configuration(args, teacher).model != saved.config.model:
         raise LiteNmtError(f"{args.out} trains another model than the one asked for; choose another --out.")
     started = {"data": saved.data, "src": saved.languages[0], "tgt": saved.languages[1]}
     asked = {"data": str(args.data.resolve()) if args.data else None, "src": args.src, "tgt": args.tgt}

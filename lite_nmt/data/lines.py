@@ -6,10 +6,11 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+T = TypeVar("T")
 _NAMED = 10  # line numbers given in a warning
 
 
@@ -46,7 +47,7 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         warnings.warn(f"{name}: invalid UTF-8 was replaced in {lines} ({numbers}).", stacklevel=2)
 
 
-def chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+def chunks(lines: Iterable[T], size: int) -> Iterator[list[T]]:
     """Lists of ``size`` lines, the last one shorter."""
     lines = iter(lines)
     while chunk := list(islice(lines, size)):

@@ -57,7 +57,7 @@ def search(
         return []
     # The source's end marker is not counted: lengths in DecodeConfig leave it out.
     lengths = [length - 1 for length in keep.sum(1).tolist()]
-    limits = [decode.max_length or max(3 * length // 2 + 20, decode.min_length) for length in lengths]
+    limits = [length_limit(length, decode) for length in lengths]
     with torch.inference_mode():
         memory = model.memory(model.encode(source, keep))
         run = _greedy if decode.beam == 1 else _beam
@@ -178,6 +178,11 @@ def _scores(logits: Tensor, history: Tensor, limits: Sequence[int], position: in
 
 def _hypothesis(tokens: list[int], logprob: float, decode: DecodeConfig) -> Hypothesis:
     return Hypothesis(tuple(tokens), logprob / length_penalty(len(tokens) + 1, decode), logprob)
+
+
+def length_limit(length: int, decode: DecodeConfig) -> int:
+    """The most tokens that a source of ``length`` tokens is given, end markers left out on both sides."""
+    return decode.max_length or max(3 * length // 2 + 20, decode.min_length)
 
 
 def length_penalty(length: int, decode: DecodeConfig) -> float:

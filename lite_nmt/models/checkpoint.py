@@ -36,6 +36,7 @@ class Checkpoint:
     metrics: dict[str, float]
     vocabulary: Vocabulary
     folder: Path
+    checksum: str  # of the manifest, and so of every file that it lists
 
     def weights(self) -> dict[str, Tensor]:
         """The model's tensors by name, on the CPU."""
@@ -188,6 +189,7 @@ def load(path: Path) -> Checkpoint:
         metrics=dict(manifest["metrics"]),
         vocabulary=Vocabulary.load(folder, config.vocabulary.joint),
         folder=folder,
+        checksum=str(manifest["sha256"]),
     )
 
 

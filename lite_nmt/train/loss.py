@@ -1,17 +1,39 @@
 """Output projection, softmax and label-smoothed cross-entropy as one, a chunk of positions at a time.
 
 At 8,000 types the scores of a batch are fifty times larger than all its activations. Loss and gradient of a chunk
-are computed while its scores are still in the cache, and the scores are never kept.
+are computed while its scores are still in the cache, and the scores are never kept. The same holds for a teacher's
+scores in word-level distillation.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a teacher makes of the same positions: word-level distillation (Kim and Rush 2016, section 3.1).
+
+    The loss becomes (1 - w) CE + w T^2 KL(teacher || student), both distributions at temperature T; T^2 keeps the
+    gradient's size when T changes (Hinton et al. 2015, section 2).
+
+    Attributes:
+        hidden: N C', the teacher's decoder output; C' need not be the student's width.
+        projection: V C', its output matrix.
+        weight: w.
+        temperature: T.
+    """
+
+    hidden: Tensor
+    projection: Tensor
+    weight: float
+    temperature: float = 1.0
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -23,6 +45,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         labels: Tensor,
         smoothing: float,
         dtype: torch.dtype,
+        lesson: Lesson | None,
         need_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         types = weight.shape[0]
@@ -38,14 +61,21 @@ class _LinearCrossEntropy(torch.autograd.Function):
             own = (log_norm - scores.gather(1, y)).sum()
             nll += own
             # - sum_v q_v log p_v for q = (1 - e) one-hot + e / V
-            loss += (
+            entropy = (
                 own if not smoothing else (1 - smoothing) * own + smoothing * (log_norm.sum() - scores.sum() / types)
             )
+            if lesson:
+                taught = lesson.hidden[begin : begin + CHUNK].to(dtype) @ lesson.projection.to(dtype).t()
+                divergence, grad_divergence = _divergence(scores, taught.float(), lesson.temperature)
+                entropy = (1 - lesson.weight) * entropy + lesson.weight * divergence
+            loss += entropy
             if need_gradient:
                 scores.sub_(log_norm).exp_()  # softmax; minus q is the gradient
                 if smoothing:
                     scores.sub_(smoothing / types)
                 scores.scatter_add_(1, y, torch.full_like(y, -(1 - smoothing), dtype=scores.dtype))
+                if lesson:
+                    scores.mul_(1 - lesson.weight).add_(grad_divergence, alpha=lesson.weight)
                 grad = scores.to(dtype)
                 grad_hidden[begin : begin + CHUNK] = grad @ low
                 grad_weight += grad.t() @ h
@@ -56,13 +86,27 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         grad_hidden, grad_weight = ctx.saved_tensors
-        return grad_hidden * grads[0], grad_weight * grads[0], None, None, None, None
+        return grad_hidden * grads[0], grad_weight * grads[0], None, None, None, None, None
+
+
+def _divergence(scores: Tensor, taught: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """T^2 KL(teacher || student), summed over positions, and its gradient with respect to the student's scores."""
+    log_p, log_q = (s.div(temperature).log_softmax(-1) for s in (scores, taught))
+    q = log_q.exp()
+    divergence = temperature**2 * (q * (log_q - log_p)).sum()
+    return divergence, log_p.exp_().sub_(q).mul_(temperature)
 
 
 def linear_cross_entropy(
-    hidden: Tensor, weight: Tensor, labels: Tensor, smoothing: float = 0.0, dtype: torch.dtype = torch.float32
+    hidden: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    smoothing: float = 0.0,
+    dtype: torch.dtype = torch.float32,
+    lesson: Lesson | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Sum over positions of the smoothed cross-entropy, and of the plain negative log-likelihood.
+    """Sum over positions of the smoothed cross-entropy, mixed with a teacher's lesson where there is one, and of
+    the plain negative log-likelihood.
 
     Args:
         hidden: N C.
@@ -70,11 +114,12 @@ def linear_cross_entropy(
         labels: N.
         smoothing: share of the probability spread evenly over all types (Szegedy et al. 2016).
         dtype: of the matrix products; sums and softmax are in float32.
+        lesson: it has no gradient.
 
     Returns:
         Two float32 scalars, in nats; only the first has a gradient.
     """
     need = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
     apply: Any = _LinearCrossEntropy.apply  # typed in some releases of torch and not in others
-    loss, nll = apply(hidden, weight, labels, smoothing, dtype, need)
+    loss, nll = apply(hidden, weight, labels, smoothing, dtype, lesson, need)
     return loss, nll

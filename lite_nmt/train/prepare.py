@@ -20,6 +20,32 @@ SETTINGS = "run.json"
 
 
 @dataclass(frozen=True)
+class Teacher:
+    """The model that word-level distillation follows, so that a resumed run can tell it from another."""
+
+    path: str
+    checksum: str
+
+    @classmethod
+    def of(cls, saved: checkpoint.Checkpoint) -> Teacher:
+        """Where it lies and what it is."""
+        return cls(str(saved.folder.resolve()), saved.checksum)
+
+    def load(self) -> checkpoint.Checkpoint:
+        """Open it.
+
+        Raises:
+            LiteNmtError: it is no longer there, or is another model now.
+        """
+        found = checkpoint.load(Path(self.path))
+        if found.checksum != self.checksum:
+            raise LiteNmtError(
+                f"{self.path} is not the teacher that the run was started with; name that one with --teacher."
+            )
+        return found
+
+
+@dataclass(frozen=True)
 class Settings:
     """What a run folder is about. The configuration holds the vocabulary's real sizes, ``asked`` those asked for."""
 
@@ -27,6 +53,7 @@ class Settings:
     asked: VocabularyConfig
     data: str
     languages: tuple[str, str]
+    teacher: Teacher | None = None
 
     @classmethod
     def load(cls, run: Path) -> Settings:
@@ -35,7 +62,8 @@ class Settings:
             saved = json.loads((run / SETTINGS).read_text(encoding="utf-8"))
             source, target = saved["languages"]
             asked = from_dict(VocabularyConfig, saved["asked"])
-            return cls(from_dict(Config, saved["config"]), asked, saved["data"], (source, target))
+            teacher = Teacher(**saved["teacher"]) if saved.get("teacher") else None
+            return cls(from_dict(Config, saved["config"]), asked, saved["data"], (source, target), teacher)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LiteNmtError(
                 f"cannot read {run / SETTINGS} ({error}); if several processes train, they must share the run folder."
@@ -47,8 +75,24 @@ class Settings:
         checkpoint.write_whole(run / SETTINGS, json.dumps(saved, indent=1).encode())
 
 
-def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, metrics: Metrics) -> None:
-    """Make a run folder ready to train in; what an interrupted preparation left there is dropped."""
+def prepare(
+    config: Config,
+    data: Path,
+    languages: tuple[str, str],
+    run: Path,
+    metrics: Metrics,
+    teacher: checkpoint.Checkpoint | None = None,
+) -> None:
+    """Make a run folder ready to train in; what an interrupted preparation left there is dropped.
+
+    A student takes its teacher's vocabulary, since it learns probabilities of the teacher's types.
+    """
+    if teacher is not None:
+        if teacher.languages != languages:
+            pairs = [" to ".join(pair) for pair in (teacher.languages, languages)]
+            raise LiteNmtError(f"the teacher {teacher.folder} translates {pairs[0]}, not {pairs[1]}.")
+        own = dataclasses.replace(teacher.config.vocabulary, max_length=config.vocabulary.max_length)
+        config = dataclasses.replace(config, vocabulary=own)
     if languages[0] == languages[1]:
         raise LiteNmtError(f"source and target are both {languages[0]!r}; a translator needs two sides.")
     corpus = sides(data, "train", *languages)
@@ -64,9 +108,12 @@ def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, m
     metrics.say(f"{corpus.lines:,} pairs to train on, {valid.lines if valid else 0:,} to validate on")
     for part in ("vocabulary", "data"):
         shutil.rmtree(run / part, ignore_errors=True)
-    vocabulary = train_vocabulary(
-        config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed
-    )
+    if teacher is not None:
+        vocabulary = teacher.vocabulary
+    else:
+        vocabulary = train_vocabulary(
+            config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed
+        )
     (run / "vocabulary").mkdir(parents=True)
     for name, content in vocabulary.files().items():
         checkpoint.write_durably(run / "vocabulary" / name, content)
@@ -85,4 +132,5 @@ def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, m
         max_length=int(encoded.lengths()[0].max()),
     )
     sized_config = dataclasses.replace(config, vocabulary=sized)
-    Settings(sized_config, config.vocabulary, str(data.resolve()), languages).save(run)
+    followed = None if teacher is None else Teacher.of(teacher)
+    Settings(sized_config, config.vocabulary, str(data.resolve()), languages, followed).save(run)

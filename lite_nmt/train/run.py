@@ -18,7 +18,7 @@ from lite_nmt.models.device import device as find_device
 from lite_nmt.train.average import average
 from lite_nmt.train.footprint import Footprint, footprint
 from lite_nmt.train.metrics import Metrics
-from lite_nmt.train.prepare import SETTINGS, Settings, prepare
+from lite_nmt.train.prepare import SETTINGS, Settings, Teacher, prepare
 from lite_nmt.train.processes import Processes
 from lite_nmt.train.trainer import Trainer, saved_checkpoints
 
@@ -40,15 +40,17 @@ def train(
     run: Path,
     resume: bool = False,
     device: str = "auto",
+    teacher: Path | None = None,
 ) -> Result:
     """Train a model into ``run``, or go on with the one that is there.
 
     Args:
         config: on resumption its model must be the run's; recipe and search may differ, and are kept from then on.
         data: a folder with ``train.*`` and, if there is one, ``valid.*``; a prepared run needs none.
+        teacher: a checkpoint or run for word-level distillation, see ``train.distill_weight``; a prepared run knows it.
 
     Raises:
-        LiteNmtError: the data cannot be used, the run folder is taken, or there is nothing to resume.
+        LiteNmtError: the data or the teacher cannot be used, the run folder is taken, or there is nothing to resume.
     """
     processes = Processes(find_device(device))
     metrics = Metrics(run, processes.first)
@@ -57,7 +59,7 @@ def train(
         refusal = None
         if processes.first:
             try:
-                _start(config, data, languages, run, resume, metrics)
+                _start(config, data, languages, run, resume, metrics, teacher)
             except LiteNmtError as error:
                 refusal = error
         if processes.agree(refusal is not None):
@@ -68,31 +70,53 @@ def train(
 
 
 def _start(
-    config: Config, data: Path | None, languages: tuple[str, str], run: Path, resume: bool, metrics: Metrics
+    config: Config,
+    data: Path | None,
+    languages: tuple[str, str],
+    run: Path,
+    resume: bool,
+    metrics: Metrics,
+    teacher: Path | None,
 ) -> None:
     """Prepare the run folder, or check that the run in it can go on as asked."""
+    followed = None if teacher is None else checkpoint.load(teacher)
     if (run / SETTINGS).exists():
         if not resume:
             raise LiteNmtError(f"{run} already holds a run; add --resume to go on with it, or choose another --out.")
         saved = Settings.load(run)
         if config.model != saved.config.model:
             raise LiteNmtError(f"{run} trains another model than the one asked for; choose another --out.")
+        if followed is not None and (saved.teacher is None or saved.teacher.checksum != followed.checksum):
+            started = "without a teacher" if saved.teacher is None else "with another teacher"
+            raise LiteNmtError(f"{run} was started {started}; resume it without --teacher, or choose another --out.")
+        _need_teacher(config, saved.teacher is not None)
         changed = dataclasses.replace(saved.config, train=config.train, decode=config.decode)
-        if changed != saved.config:
-            dataclasses.replace(saved, config=changed).save(run)
+        # The same teacher may have moved.
+        place = saved.teacher if followed is None else Teacher.of(followed)
+        if changed != saved.config or place != saved.teacher:
+            dataclasses.replace(saved, config=changed, teacher=place).save(run)
         return
+    _need_teacher(config, followed is not None)
     if data is None:
         raise LiteNmtError(f"{run} holds no run to resume; give --data, --src and --tgt to start one.")
     missing = not run.exists()
     try:
         run.mkdir(parents=True, exist_ok=True)
-        prepare(config, data, languages, run, metrics)
+        prepare(config, data, languages, run, metrics, followed)
     except (OSError, LiteNmtError) as error:
         if missing and not any(run.iterdir() if run.exists() else ()):
             run.rmdir()
         if isinstance(error, LiteNmtError):
             raise
         raise LiteNmtError(f"cannot write the run folder {run}: {error.strerror or error}.") from error
+
+
+def _need_teacher(config: Config, there: bool) -> None:
+    if config.train.distill_weight and not there:
+        raise LiteNmtError(
+            f"train.distill_weight is {config.train.distill_weight:g}, but the run has no teacher; start one with "
+            "--teacher."
+        )
 
 
 def _continue(run: Path, resume: bool, processes: Processes, metrics: Metrics) -> Result:
@@ -103,7 +127,10 @@ def _continue(run: Path, resume: bool, processes: Processes, metrics: Metrics) -
     vocabulary = Vocabulary.load(run / "vocabulary", config.vocabulary.joint)
     data = Encoded.open(run / "data" / "train")
     valid = Encoded.open(run / "data" / "valid") if (run / "data" / "valid").exists() else None
-    trainer = Trainer(config, saved.languages, vocabulary, data, valid, run, processes, metrics)
+    teacher = None
+    if saved.teacher and config.train.distill_weight:
+        teacher = saved.teacher.load().model(processes.device).requires_grad_(False)
+    trainer = Trainer(config, saved.languages, vocabulary, data, valid, run, processes, metrics, teacher)
     if resume and trainer.resume():
         metrics.rewind(trainer.progress.step)
         metrics.say(f"resuming at step {trainer.progress.step} of {config.train.steps}")

@@ -20,7 +20,7 @@ from lite_nmt.data.vocabulary import EOS, PAD, Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.train.loss import linear_cross_entropy
+from lite_nmt.train.loss import Lesson, linear_cross_entropy
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
 from lite_nmt.train.schedule import learning_rate
@@ -51,7 +51,12 @@ class Trainer:
         run: Path,
         processes: Processes,
         metrics: Metrics,
+        teacher: TranslationModel | None = None,
     ) -> None:
+        """
+        Args:
+            teacher: in eval mode and of the same vocabulary; word-level distillation follows it.
+        """
         self.config, self.recipe = config, config.train
         self.languages, self.vocabulary = languages, vocabulary
         self.train_data, self.valid_data = train, valid
@@ -66,6 +71,7 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **fused
         )
+        self.teacher = teacher
         self.dtype = PRECISIONS[self.recipe.precision]
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
         self.progress = Progress()
@@ -131,7 +137,7 @@ class Trainer:
         for i in range(self.processes.rank, len(parts), self.processes.count):
             torch.manual_seed(hash_seed(self.recipe.seed, step, i))
             batch = batches(self.train_data, parts[i]).to(self.device)
-            loss, nll = self.loss(batch, self.recipe.label_smoothing)
+            loss, nll = self.loss(batch, self.recipe.label_smoothing, self.teacher)
             self.scaler.scale(loss / tokens).backward()
             sums += torch.stack([loss.detach(), nll])
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
@@ -154,14 +160,23 @@ class Trainer:
         self.progress.step = step
         self.metrics.update(step, sums, tokens, rate, norm)
 
-    def loss(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
-        """Summed smoothed loss and plain negative log-likelihood of a batch, in nats."""
+    def loss(self, batch: Batch, smoothing: float, teacher: TranslationModel | None = None) -> tuple[Tensor, Tensor]:
+        """Summed loss, smoothed and taught, and plain negative log-likelihood of a batch, in nats."""
+        real = batch.labels != PAD
+        lesson = None
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not torch.float32):
             hidden = self.model(batch.source, batch.keep, batch.target)
-        real = batch.labels != PAD
+            if teacher is not None:
+                with torch.no_grad():
+                    taught = teacher(batch.source, batch.keep, batch.target)[real]
+                recipe = self.recipe
+                lesson = Lesson(
+                    taught, teacher.project.weight.detach(), recipe.distill_weight, recipe.distill_temperature
+                )
         # In float16 the gradients of single scores would vanish here, before loss scaling could lift them.
         dtype = torch.float32 if self.dtype is torch.float16 else self.dtype
-        return linear_cross_entropy(hidden[real], self.model.project.weight, batch.labels[real], smoothing, dtype)
+        weight = self.model.project.weight
+        return linear_cross_entropy(hidden[real], weight, batch.labels[real], smoothing, dtype, lesson)
 
     # Validation
 
