@@ -19,7 +19,7 @@ from typing import TextIO
 from lite_nmt import __version__
 from lite_nmt.errors import LiteNmtError
 
-VERBS = ("demo", "train", "translate", "evaluate", "presets", "corpus")
+VERBS = ("demo", "train", "translate", "evaluate", "compress", "presets", "corpus")
 
 
 def build_parser() -> argparse.ArgumentParser:
