@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lite_nmt.compress.kmeans import Book, Floats, stored
 from lite_nmt.data.encoded import Encoded
+from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import Checkpoint, named_weights, restore
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
@@ -88,7 +89,11 @@ class FineTuner:
             restore(trainer.model, {k: torch.from_numpy(w) for k, w in weights.items()}, self.saved.folder)
             constrain(trainer)
             trainer.metrics.log_every = self.config.train.log_every
-            trainer.fit()
+            try:
+                trainer.fit()
+            except LiteNmtError as error:  # it advises on a training that can be resumed
+                lr = self.config.train.lr
+                raise LiteNmtError(f"fine-tuning diverged at a learning rate of {lr:g}; take a lower one.") from error
         return {name: p.detach().cpu().numpy() for name, p in named_weights(trainer.model).items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,6 @@ from lite_nmt.compress.finetune import FineTuner, Weights
 from lite_nmt.compress.kmeans import INITS, MAX_BITS, MIN_BITS, Book, make_book
 from lite_nmt.compress.packing import Packed, pack, unpack
 from lite_nmt.compress.prune import matrices, prune
-from lite_nmt.config import suggest
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import named_weights
 from lite_nmt.models.translation import TranslationModel
@@ -107,8 +107,9 @@ def settle(names: Sequence[str], default: float, chosen: Mapping[str, float]) ->
 
     for prefix in chosen:
         if not any(within(name, prefix) for name in names):
-            known = {name[:end] for name in names for end in range(len(name)) if name[end] == "."}
-            raise LiteNmtError(f"the model has no layer {prefix}{suggest(prefix, sorted(known))}.")
+            known = sorted({name[:end] for name in names for end in range(len(name)) if name[end] == "."})
+            nearest = difflib.get_close_matches(prefix, known, n=1, cutoff=0)[0]
+            raise LiteNmtError(f"the model has no layer {prefix}; the nearest is {nearest}.")
     fitting = {name: [prefix for prefix in chosen if within(name, prefix)] for name in names}
     return {name: chosen[max(found, key=len)] if found else default for name, found in fitting.items()}
 

@@ -198,7 +198,7 @@ def from_dict(kind: type[T], data: Mapping[str, Any], where: str = "") -> T:
     for key, value in data.items():
         name = f"{where}.{key}" if where else key
         if key not in fields:
-            raise LiteNmtError(f"unknown setting {name}{suggest(key, list(fields))}.")
+            raise LiteNmtError(f"unknown setting {name}{_suggest(key, list(fields))}.")
         values[key] = _convert(hints[key], value, name, fields[key].metadata)
     return kind(**values)
 
@@ -226,8 +226,7 @@ def _convert(hint: Any, value: Any, name: str, limits: Mapping[str, Any]) -> Any
     return value
 
 
-def suggest(word: str, known: Sequence[str]) -> str:
-    """How to end a sentence that refuses an unknown name: with the nearest known one, or with all."""
+def _suggest(word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
     return f"; the nearest is {near[0]}" if near else f"; known are {', '.join(known)}"
 
@@ -277,7 +276,7 @@ def preset_table(name: str) -> dict[str, Any]:
     """A preset as plain data, ready to be overridden."""
     names = preset_names()
     if name not in names:
-        raise LiteNmtError(f"there is no preset {name}{suggest(name, names)}. See `lite-nmt presets`.")
+        raise LiteNmtError(f"there is no preset {name}{_suggest(name, names)}. See `lite-nmt presets`.")
     text = resources.files("lite_nmt.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 

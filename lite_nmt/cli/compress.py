@@ -37,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "those of --data.",
     )
     parser.add_argument("checkpoint", type=Path, help="folder of a run or a checkpoint")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write; it must not exist")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write, new or empty")
     parser.add_argument(
         "--prune", action="append", default=[], metavar="[LAYER=]SHARE", help="weights to make zero, 0 to 1 (0)"
     )
@@ -89,10 +89,14 @@ def run(args: argparse.Namespace) -> int:
     if saved.packed is not None:
         raise LiteNmtError(f"{saved.folder} is compressed already; compress the checkpoint that it was made from.")
     try:
-        args.out.mkdir(parents=True)
+        args.out.mkdir(parents=True, exist_ok=True)
+        taken = any(args.out.iterdir())
+    except FileExistsError:
+        taken = True
     except OSError as error:
-        why = "it exists already; choose another --out" if isinstance(error, FileExistsError) else error.strerror
-        raise LiteNmtError(f"cannot write {args.out}: {why}.") from error
+        raise LiteNmtError(f"cannot write {args.out}: {error.strerror}.") from error
+    if taken:
+        raise LiteNmtError(f"{args.out} exists already; choose another --out.")
     try:
         with tempfile.TemporaryDirectory() as scratch:
             return (_measure if args.sensitivity else _compress)(args, saved, Path(scratch))

@@ -112,6 +112,7 @@ def test_curves_then_a_size(trained: Path, tmp_path: Path, capsys: pytest.Captur
         (["--prune", "encoder.0=nan"], "prune of encoder.0 is nan"),
         (["--prune", "half"], "--prune is 'half'; give a number"),
         (["--bits", "encodr.0=4"], "the model has no layer encodr.0; the nearest is encoder.0."),
+        (["--bits", "xyz=4"], "the model has no layer xyz; the nearest is "),
         (["--finetune-steps", "5", "--finetune-lr", "-1"], "--finetune-lr is -1; it must be above 0"),
         (["--data", "nowhere", "--bleu"], "the data folder nowhere does not exist."),
         (["--device", "toaster"], "has no device 'toaster'"),
@@ -142,7 +143,7 @@ def test_a_model_without_pairs(
 def test_what_exists_is_not_overwritten(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path, tmp_path / "file", trained):
-        assert "it exists already; choose another --out." in refused(capsys, trained, "--out", place)
+        assert "exists already; choose another --out." in refused(capsys, trained, "--out", place)
     assert (tmp_path / "file").read_text() == "mine"
     assert "Not a directory" in refused(capsys, trained, "--out", tmp_path / "file" / "out")
 

@@ -17,6 +17,7 @@ from lite_nmt.compress.prune import matrices, prune
 from lite_nmt.data.batches import batches
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import PAD
+from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.train.loss import linear_cross_entropy
 from lite_nmt.train.metrics import Metrics
@@ -162,3 +163,9 @@ def test_zeros_of_other_tensors_may_move(trainer: Trainer) -> None:
 def test_fine_tuning_repeats_itself(trained: Path, pruned: Weights, data: Encoded) -> None:
     one, other = (tuner(trained, data, 3).keeping_zeros(pruned, []) for _ in range(2))
     assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_divergence_is_said_in_its_own_words(trained: Path, pruned: Weights, data: Encoded) -> None:
+    wild = FineTuner(checkpoint.load(trained), data, None, 20, 100.0, CPU)
+    with pytest.raises(LiteNmtError, match=r"fine-tuning diverged at a learning rate of 100; take a lower one\."):
+        wild.keeping_zeros({name: w * 1e18 for name, w in pruned.items()}, [])
