@@ -38,13 +38,13 @@ def breaches(config: Config, mult_adds: int = MOBILE_MULT_ADDS, count: str = "pa
     total = cost(config)
     found = []
     if (spent := total.mult_adds(count)) > mult_adds:
-        parts = largest({k: m for k, (m, _) in total.by_kind().items() if count == "full" or k != OUTPUT})
+        parts = largest({k: p.mult_adds for k, p in total.by_kind().items() if count == "full" or k != OUTPUT})
         found.append(
             f"the model needs {quantity(spent)} Mult-Adds ({count} count, 30 to 30 tokens), over the budget of "
             f"{quantity(mult_adds)}; the largest parts are {parts}"
         )
     if (held := total.parameters(count)) > MOBILE_PARAMETERS:
-        parts = largest({k: p for k, (_, p) in total.by_kind().items() if count == "full" or k != EMBEDDING})
+        parts = largest({k: p.parameters for k, p in total.by_kind().items() if count == "full" or k != EMBEDDING})
         found.append(
             f"the model holds {quantity(held)} parameters ({count} count), over the limit of "
             f"{quantity(MOBILE_PARAMETERS)}; the largest parts are {parts}"

@@ -1,9 +1,14 @@
-"""Mult-Adds and parameters in closed form, from the configuration alone; nothing is built and torch is not needed.
+"""Mult-Adds, parameters and activations in closed form, from the configuration alone: nothing is built, and torch is
+not needed.
 
 The convention is that of the papers' tables (see docs/counting.md): one teacher-forced pass, causal attention not
 halved, weights of every linear layer, QK^T and AV, kernel generation, T * K * width for convolution taps; no
 embedding lookup, softmax, norm, gate or bias. The output projection is a part of its own, which the ``paper``
 column leaves out and the ``full`` column counts.
+
+Activations are float32, and those of a pass that frees each tensor after its last use and computes attention,
+normalisation and the banded product as one operator each: what a mobile runtime plans. PyTorch's own frames hold a
+little more.
 
 Two more counters see a model as it runs and must agree with this one: ``traced`` and ``graph``.
 """
@@ -27,6 +32,7 @@ class Part:
     kind: str
     mult_adds: int
     parameters: int
+    activations: int = 0  # bytes alive at most while it runs, those that wait meanwhile included
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class Cost:
 
     parts: tuple[Part, ...]
     uncounted: tuple[str, ...] = ()  # what a counter met and could not count, in words
+    peak: int = 0  # bytes alive at most between the parts
 
     def mult_adds(self, count: str = "paper") -> int:
         """Mult-Adds of one pass; ``full`` counts the output projection too."""
@@ -44,12 +51,18 @@ class Cost:
         """Parameters; ``paper`` leaves out the embedding lookup tables (a tied output matrix with them)."""
         return sum(p.parameters for p in self.parts if count == "full" or p.kind != EMBEDDING)
 
-    def by_kind(self) -> dict[str, tuple[int, int]]:
-        """Mult-Adds and parameters of each kind of part."""
-        kinds: dict[str, tuple[int, int]] = {}
-        for part in self.parts:
-            mult_adds, parameters = kinds.get(part.kind, (0, 0))
-            kinds[part.kind] = mult_adds + part.mult_adds, parameters + part.parameters
+    def activations(self, count: str = "paper") -> int:
+        """Bytes of all tensors alive at once, at most; ``full`` includes the scores of the output projection."""
+        parts = [p.activations for p in self.parts if count == "full" or p.kind != OUTPUT]
+        return max(parts + ([self.peak] if count == "full" else []), default=0)
+
+    def by_kind(self) -> dict[str, Part]:
+        """Each kind's sums, and its largest activations."""
+        kinds: dict[str, Part] = {}
+        for p in self.parts:
+            k = kinds.get(p.kind, Part(p.kind, p.kind, 0, 0))
+            most = max(k.activations, p.activations)
+            kinds[p.kind] = Part(p.kind, p.kind, k.mult_adds + p.mult_adds, k.parameters + p.parameters, most)
         return kinds
 
 
@@ -79,20 +92,25 @@ def cost(config: Config, source_length: int = 30, target_length: int = 30, batch
     """
     model, vocabulary = config.model, config.vocabulary
     of = Lengths(source_length, target_length, batch, beam)
-    s, t, width = of.source, of.target, model.width
+    s, t, width, layers = of.source, of.target, model.width, model.decoder.layers
     parts: list[Part] = []
     for i in range(model.encoder.layers):
         parts += _layer(f"encoder.{i}", model.encoder, i, width, s, batch, causal=False)
+    # Keys and values of every decoder layer are made from the encoder's output before the first target step, the last
+    # of them while the others wait: a linear layer's result, and its two halves laid out by heads.
+    memory = 2 * layers * batch * s * width
+    making = batch * s * width + memory + 2 * batch * s * width
     products = batch * (beam * (t * 2 * width**2 + 2 * t * s * width) + s * 2 * width**2)
-    for i in range(model.decoder.layers):
-        cross = Part(f"decoder.{i}.cross", "cross-attention", products, 4 * _linear(width, width))
-        parts += _layer(f"decoder.{i}", model.decoder, i, width, t, batch * beam, causal=True, cross=cross)
+    looking = memory + 3 * batch * beam * t * width  # residual, query, result
+    for i in range(layers):
+        most = max(making if i == layers - 1 else 0, looking)
+        cross = Part(f"decoder.{i}.cross", "cross-attention", products, 4 * _linear(width, width), most)
+        parts += _layer(f"decoder.{i}", model.decoder, i, width, t, batch * beam, causal=True, held=memory, cross=cross)
     if model.norm == "pre":
-        parts += [Part(f"{side}_norm", "norm", 0, 2 * width) for side in ("encoder", "decoder")]
+        parts.append(Part("encoder_norm", "norm", 0, 2 * width, 2 * batch * s * width))
+        parts.append(Part("decoder_norm", "norm", 0, 2 * width, memory + 2 * batch * beam * t * width))
     tables = vocabulary.target + (0 if model.tie == "all" else vocabulary.source)
-    parts.append(Part("embedding", EMBEDDING, 0, tables * width))
-    parts.append(_output(model, vocabulary.target, batch * beam * t))
-    return Cost(tuple(parts))
+    return _in_bytes((*parts, *_vocabulary(model, vocabulary.target, tables, batch * beam * t)))
 
 
 def decoder_only(model: ModelConfig, types: int, length: int, batch: int = 1) -> Cost:
@@ -101,27 +119,46 @@ def decoder_only(model: ModelConfig, types: int, length: int, batch: int = 1) ->
     for i in range(model.decoder.layers):
         parts += _layer(f"decoder.{i}", model.decoder, i, model.width, length, batch, causal=True)
     if model.norm == "pre":
-        parts.append(Part("decoder_norm", "norm", 0, 2 * model.width))
-    parts.append(Part("embedding", EMBEDDING, 0, types * model.width))
-    parts.append(_output(model, types, batch * length))
-    return Cost(tuple(parts))
+        parts.append(Part("decoder_norm", "norm", 0, 2 * model.width, 2 * batch * length * model.width))
+    return _in_bytes((*parts, *_vocabulary(model, types, types, batch * length)))
+
+
+def _in_bytes(parts: Iterable[Part]) -> Cost:
+    return Cost(tuple(replace(part, activations=4 * part.activations) for part in parts))
 
 
 def _layer(
-    name: str, stack: StackConfig, i: int, width: int, t: int, times: int, causal: bool, cross: Part | None = None
+    name: str,
+    stack: StackConfig,
+    i: int,
+    width: int,
+    t: int,
+    times: int,
+    causal: bool,
+    held: int = 0,
+    cross: Part | None = None,
 ) -> Iterable[Part]:
+    """``times`` sequences of ``t`` steps; ``held`` values are alive all the while."""
+    held += times * t * width  # the residual
     for part in _mixer(f"{name}.mixer", stack, width, stack.kernel(i), t, causal):
-        yield replace(part, mult_adds=times * part.mult_adds)
+        yield replace(part, mult_adds=times * part.mult_adds, activations=held + times * part.activations)
     if cross:
         yield cross
     feed = _linear(width, stack.ffn) + _linear(stack.ffn, width)
-    yield Part(f"{name}.ffn", "ffn", times * t * 2 * width * stack.ffn, feed)
-    yield Part(f"{name}.norms", "norm", 0, (3 if cross else 2) * 2 * width)
+    alive = times * t * max(2 * stack.ffn, stack.ffn + width)  # before and after the activation, or with the result
+    yield Part(f"{name}.ffn", "ffn", times * t * 2 * width * stack.ffn, feed, held + alive)
+    for branch in ("mix", "look", "feed") if cross else ("mix", "feed"):
+        yield Part(f"{name}.{branch}.norm", "norm", 0, 2 * width, held + 2 * times * t * width)
 
 
-def _output(model: ModelConfig, types: int, rows: int) -> Part:
-    own = types * model.width if model.tie == "none" else 0
-    return Part("project", OUTPUT, rows * types * model.width, own)
+def _vocabulary(model: ModelConfig, types: int, tables: int, rows: int) -> tuple[Part, Part]:
+    """Both ends of a model: ``rows`` tokens looked up, and as many rows of scores."""
+    width = model.width
+    own = types * width if model.tie == "none" else 0
+    return (
+        Part("embedding", EMBEDDING, 0, tables * width, 3 * rows * width),  # looked up, positions, sum
+        Part("project", OUTPUT, rows * types * width, own, rows * (width + types)),
+    )
 
 
 def _linear(inputs: int, outputs: int) -> int:
@@ -129,45 +166,52 @@ def _linear(inputs: int, outputs: int) -> int:
 
 
 def _mixer(name: str, stack: StackConfig, width: int, taps: int, t: int, causal: bool) -> Iterable[Part]:
+    """One sequence's; activations without what the layer holds."""
     if stack.mixer == "lsra":
         half = width // 2
         yield _attention(f"{name}.attention", half, t)
-        yield _convolution(f"{name}.convolution", stack.conv, stack, half, taps, t, causal)
+        near = _convolution(f"{name}.convolution", stack.conv, stack, half, taps, t, causal)
+        yield replace(near, activations=near.activations + t * half)  # the attention's result waits
     elif stack.mixer == "attention":
         yield _attention(name, width, t)
     elif stack.mixer == "average":
         # The mean itself is T additions a channel: no products. In the encoder it is one mean a sentence, but the
         # feed-forward network still runs at every step.
         products = t * (2 * width * stack.ffn + 4 * width**2)
-        yield Part(
-            name,
-            "average attention",
-            products,
-            _linear(width, stack.ffn) + _linear(stack.ffn, width) + _linear(2 * width, 2 * width),
-        )
+        weights = _linear(width, stack.ffn) + _linear(stack.ffn, width) + _linear(2 * width, 2 * width)
+        yield Part(name, "average attention", products, weights, t * max(width + 2 * stack.ffn, 5 * width))
     else:
         yield _convolution(name, stack.mixer, stack, width, taps, t, causal)
 
 
 def _attention(name: str, width: int, t: int) -> Part:
     # A window only masks: the product is still computed in full, and so it is counted in full.
-    return Part(name, "attention", 4 * t * width**2 + 2 * t * t * width, 4 * _linear(width, width))
+    products = 4 * t * width**2 + 2 * t * t * width
+    return Part(name, "attention", products, 4 * _linear(width, width), 4 * t * width)  # query, key, value, result
 
 
 def _convolution(name: str, kind: str, stack: StackConfig, width: int, taps: int, t: int, causal: bool) -> Part:
     inner = 2 * width if stack.glu else width
+    gated = 3 * width if stack.glu else 2 * width  # GLU's input and output, or before and after padding is zeroed
     if kind == "cnn":
-        return Part(name, "convolution", t * taps * width * inner, taps * width * inner + inner)
+        padded = width * (t + taps - 1)
+        parameters = taps * width * inner + inner
+        return Part(name, "convolution", t * taps * width * inner, parameters, max(padded + t * inner, t * gated))
     heads = stack.conv_heads or width
     parameters = _linear(width, inner) + _linear(width, width)
     products = width * inner + width**2 + taps * width
+    made = 0  # values of the taps at each step
     if kind == "lightconv":
         parameters += heads * taps
     elif kind == "dynamicconv":
         products += width * heads * taps
         parameters += width * heads * taps
+        made = heads * taps
     else:
         offsets = heads * (1 if causal or taps <= 2 else 2)  # one, where no tap lies to the right
         products += width * offsets
         parameters += _linear(width, offsets)
-    return Part(name, "convolution", t * products, parameters)
+        made = heads * taps
+    # Taps before and after they are normalised beside their input, or taps beside the product's input and result.
+    alive = max(gated, width + 2 * made, 2 * width + made)
+    return Part(name, "convolution", t * products, parameters, t * alive)

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 # Small products gain nothing from threads, and tests that start processes would fight over the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from lite_nmt.config import Config, from_dict, merge
+from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig, from_dict, merge
 from lite_nmt.data.generated import write_corpus
+from lite_nmt.data.vocabulary import train_vocabulary
+from lite_nmt.models import checkpoint
+from lite_nmt.models.translation import TranslationModel
+from lite_nmt.train.run import train
 
 TINY: dict[str, Any] = {
     "model": {
@@ -54,9 +59,26 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trained(tiny: Callable[..., Config], corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny run that has learnt a little."""
-    from lite_nmt.train.run import train
-
     folder = tmp_path_factory.mktemp("trained") / "run"
     recipe = tiny(steps=60, log_every=20, valid_every=60, save_every=60, valid_bleu=False, average=0)
     train(recipe, corpus, ("de", "en"), folder, device="cpu")
     return folder
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The run folder of a model that has learnt nothing."""
+    text = ["Ein Hund läuft über die Wiese .", "A dog runs across the meadow ."]
+    vocabulary = train_vocabulary(VocabularyConfig(target=330), iter(text[:1]), iter(text[1:]), seed=1)
+    types = vocabulary.target.get_piece_size()
+    stack = StackConfig(layers=1, mixer="lightconv", conv_heads=2, kernels=(3,), ffn=16)
+    config = Config(
+        ModelConfig(width=16, encoder=stack, decoder=stack, cross_heads=2),
+        VocabularyConfig(source=types, target=types, max_length=64),
+        decode=DecodeConfig(beam=2, max_length=5),
+    )
+    torch.manual_seed(1)
+    folder = tmp_path_factory.mktemp("run") / "model"
+    weights = checkpoint.named_weights(TranslationModel(config))
+    checkpoint.save(folder, config, ("de", "en"), 1, {}, vocabulary, weights)
+    return str(folder.parent)

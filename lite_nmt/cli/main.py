@@ -1,6 +1,7 @@
 """``lite-nmt``: picks the verb, and turns failures into one plain sentence and an exit code.
 
-Exit codes: 0 done, 1 refused or failed with a reason, 2 wrong usage, 130 interrupted, 141 nobody reads on.
+Exit codes: 0 done, 1 refused or failed with a reason, 2 wrong usage, 3 over the budget (``profile``), 130
+interrupted, 141 nobody reads on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TextIO
 from lite_nmt import __version__
 from lite_nmt.errors import LiteNmtError
 
-VERBS = ("demo", "train", "translate", "evaluate", "compress", "presets", "corpus")
+VERBS = ("demo", "train", "translate", "evaluate", "compress", "visualize", "plot", "presets", "profile", "corpus")
 
 
 def build_parser() -> argparse.ArgumentParser:

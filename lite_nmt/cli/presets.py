@@ -54,7 +54,7 @@ def describe(name: str, config: Config) -> dict[str, Any]:
             "500M": mult_adds <= MOBILE_MULT_ADDS,
             "10M parameters": parameters <= MOBILE_PARAMETERS,
         },
-        "by_kind": {k: {"mult_adds": m, "parameters": p} for k, (m, p) in total.by_kind().items()},
+        "by_kind": {k: {"mult_adds": p.mult_adds, "parameters": p.parameters} for k, p in total.by_kind().items()},
     }
 
 

@@ -60,7 +60,7 @@ class TranslationModel(nn.Module):
         return memory
 
     def decode(self, target: Tensor, memory: State, keep: Tensor) -> Tensor:
-        """B T -> B T C, all target steps at once."""
+        """N T -> N T C, all target steps at once; N is the memory's batch times the beam."""
         x = self.dropout(self.target(target, torch.arange(target.shape[1], device=target.device)))
         for name, layer in self.decoder_layers():
             x = layer(x, without_prefix(name, memory), keep)

@@ -60,6 +60,12 @@ class SelfAttention(Mixer):
         dropout = self.dropout if self.training else 0.0
         return self.out(merge_heads(F.scaled_dot_product_attention(q, k, v, mask, dropout)))
 
+    def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        q, k, _ = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
+        logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        mask = self.allowed(x.shape[1], keep, x.device)
+        return (logits if mask is None else logits.masked_fill(~mask, float("-inf"))).softmax(-1)
+
     def initial_state(self, x: Tensor) -> State:
         empty = x.new_zeros(x.shape[0], self.heads, 0, x.shape[1] // self.heads)
         return {"key": empty, "value": empty}

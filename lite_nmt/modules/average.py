@@ -37,6 +37,15 @@ class AverageAttention(Mixer):
         count = torch.full_like(total[..., :1], x.shape[1]) if keep is None else keep.sum(1)[:, None, None]
         return self.mix(x, (total / count).expand(x.shape))
 
+    def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """The mean's own, one head: what the gate lets through of the step itself is left out."""
+        there = torch.ones(x.shape[:2], device=x.device) if keep is None else keep.float()
+        if self.causal:
+            steps = torch.arange(1, x.shape[1] + 1, device=x.device)
+            rows = (steps[None, :] <= steps[:, None]) / steps[:, None]
+            return (rows * there[:, None, :]).unsqueeze(1)
+        return (there / there.sum(1, keepdim=True))[:, None, None, :].expand(-1, 1, x.shape[1], -1)
+
     def initial_state(self, x: Tensor) -> State:
         return {"sum": torch.zeros_like(x, dtype=torch.float32)}
 

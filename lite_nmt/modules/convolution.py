@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lite_nmt.modules.dropout import Dropout
 from lite_nmt.modules.mixer import Mixer, State
-from lite_nmt.ops.banded import banded, banded_step, normalize_taps, talk_taps
+from lite_nmt.ops.banded import band_matrix, banded, banded_step, normalize_taps, talk_taps
 
 
 def xavier(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
@@ -83,9 +83,14 @@ class TalkTaps(Taps):
         self.offsets = xavier(width, heads * (2 if right else 1))
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
+    def reach(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """a_l and a_r, ... H each, as shares of L and R; the second is None where R = 0."""
         offsets = self.dropout(self.offsets(x).sigmoid())
         left, right = offsets.chunk(2, -1) if self.right else (offsets, None)
+        return left, right
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
+        left, right = self.reach(x)
         return talk_taps(left, right, self.left, self.right).to(x.dtype)
 
 
@@ -109,11 +114,23 @@ class Convolution(Mixer):
         return F.glu(x, -1) if self.glu else x
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        x, band = self.operands(x, keep)
+        return self.out(banded(x, band, self.producer.padding))
+
+    def operands(self, x: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The banded product's two sides: B T C, and the taps."""
         x = self.project(x)
         if keep is not None:
             x = x.masked_fill(~keep.unsqueeze(-1), 0)
         valid = self.valid_taps(x, keep) if self.producer.renormalize else None
-        return self.out(banded(x, self.producer(x, valid), self.producer.padding))
+        return x, self.producer(x, valid)
+
+    def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """The band laid out. Weights may be negative where ``norm`` is not softmax or sigmoid."""
+        x, band = self.operands(x, keep)
+        batch, length, _ = x.shape
+        matrix = band_matrix(band, length, self.producer.padding).expand(batch, -1, -1, -1)
+        return matrix if keep is None else matrix.masked_fill(~keep[:, None, None, :], 0)
 
     def valid_taps(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """B T K: which taps meet a token. The current step always does, so that no softmax is empty."""
@@ -159,6 +176,13 @@ class PlainConvolution(Mixer):
         if keep is not None:
             x = x.masked_fill(~keep.unsqueeze(-1), 0)
         return self.mix(F.pad(x, (0, 0, self.padding, self.taps - 1 - self.padding)))
+
+    def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """One head: a tap is a C x C matrix here, so its weight is its share of the taps' Frobenius norms."""
+        norms = self.conv.weight.norm(dim=(0, 1))
+        matrix = band_matrix((norms / norms.sum()).unsqueeze(0), x.shape[1], self.padding)
+        matrix = matrix.expand(x.shape[0], -1, -1, -1)
+        return matrix if keep is None else matrix.masked_fill(~keep[:, None, None, :], 0)
 
     def initial_state(self, x: Tensor) -> State:
         return {"inputs": x.new_zeros(x.shape[0], self.taps - 1, x.shape[1])}

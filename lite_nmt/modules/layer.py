@@ -75,19 +75,19 @@ class DecoderLayer(nn.Module):
         self.mix, self.look, self.feed = (Residual(width, dropout, pre) for _ in range(3))
 
     def rest(self, x: Tensor, mixed: Tensor, memory: State, keep: Tensor) -> Tensor:
-        """All that follows the mixer, B T C; it does not look across target time."""
-        x = self.mix.leave(x, mixed)
+        """All that follows the mixer: it does not look across target time, so that steps and hypotheses are alike."""
+        shape = x.shape
+        x = self.mix.leave(x, mixed).view(keep.shape[0], -1, shape[-1])
         x = self.look.leave(x, self.cross(self.look.enter(x), memory, keep))
-        return self.feed.leave(x, self.ffn(self.feed.enter(x)))
+        return self.feed.leave(x, self.ffn(self.feed.enter(x))).view(shape)
 
     def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
+        """x: N T C, where N is the memory's batch times the beam, a sentence's hypotheses side by side."""
         return self.rest(x, self.mixer(self.mix.enter(x)), memory, keep)
 
     def step(
         self, x: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
     ) -> tuple[Tensor, State]:
-        """x: N C, where N is the memory's batch times the beam, a sentence's hypotheses side by side."""
+        """x: N C, with N as in :meth:`forward`."""
         mixed, state = self.mixer.step(self.mix.enter(x), position, state)
-        sentences = keep.shape[0]
-        beams = (sentences, x.shape[0] // sentences, x.shape[1])
-        return self.rest(x.view(beams), mixed.view(beams), memory, keep).view(x.shape), state
+        return self.rest(x, mixed, memory, keep), state

@@ -11,7 +11,7 @@ from lite_nmt.modules.mixer import Mixer, State, prefixed, without_prefix
 class LSRA(Mixer):
     """Attention on channels [0, C/2), which is left to see far; a convolution on [C/2, C), which sees near.
 
-    The outputs are concatenated; there is no projection after it.
+    The outputs are concatenated; there is no projection after it. It has no ``weights`` of its own: its two parts have.
     """
 
     def __init__(self, attention: Mixer, convolution: Mixer) -> None:

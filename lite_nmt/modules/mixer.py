@@ -25,6 +25,14 @@ class Mixer(nn.Module):
         """
         raise NotImplementedError
 
+    def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """How much of step j (columns) the output at step t (rows) takes: B H T T, for ``x`` and ``keep`` as above.
+
+        It serves to look into a model; nothing is computed with it. Padded columns are zero, padded rows hold no
+        meaning.
+        """
+        raise NotImplementedError
+
     def initial_state(self, x: Tensor) -> State:
         """State before the first step for a batch like ``x`` (N C), on its device and in its dtype."""
         raise NotImplementedError

@@ -32,10 +32,37 @@ def banded(x: Tensor, weights: Tensor, padding: int) -> Tensor:
         raise ValueError(f"{x.shape[-1]} channels cannot be shared by {heads} heads")
     if not 0 <= padding < taps:
         raise ValueError(f"padding is {padding}; with {taps} taps it must be between 0 and {taps - 1}")
-    # A graph for export must hold for every length, and a matrix for each channel would be mostly zeros.
+    if torch.compiler.is_exporting():
+        return _windows(x, weights, padding)
+    if not torch.compiler.is_compiling() and torch._C._get_tracing_state():
+        return _traced(x, weights, padding)  # whoever traces to count must see K taps, however they are computed
+    # A compiled graph holds for every length, and a matrix for each channel would be mostly zeros.
     if torch.compiler.is_compiling() or x.shape[1] > BAND_LIMIT or heads == x.shape[-1]:
         return _shifted(x, weights, padding)
     return _as_matrix(x, weights, padding)
+
+
+@torch.library.custom_op("lite_nmt::banded", mutates_args=())
+def _traced(x: Tensor, weights: Tensor, padding: int) -> Tensor:
+    return _shifted(x, weights, padding)
+
+
+@_traced.register_fake
+def _(x: Tensor, weights: Tensor, padding: int) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _windows(x: Tensor, weights: Tensor, padding: int) -> Tensor:
+    """In few standard operators, for every length: a depthwise convolution, or a product for each step's window."""
+    heads, taps = weights.shape[-2:]
+    batch, length, channels = x.shape
+    ahead = F.pad(x, (0, 0, padding, taps - 1 - padding))
+    if weights.dim() == 2:
+        kernel = weights.repeat_interleave(channels // heads, 0).unsqueeze(1)
+        return F.conv1d(ahead.transpose(1, 2), kernel, groups=channels).transpose(1, 2)
+    index = torch.arange(length, device=x.device).unsqueeze(1) + torch.arange(taps, device=x.device)  # T K
+    windows = ahead.index_select(1, index.flatten()).view(batch, length, taps, heads, -1).transpose(2, 3)
+    return torch.matmul(weights.unsqueeze(-2), windows).view(batch, length, channels)
 
 
 def _shifted(x: Tensor, weights: Tensor, padding: int) -> Tensor:
@@ -49,19 +76,32 @@ def _shifted(x: Tensor, weights: Tensor, padding: int) -> Tensor:
 
 
 def _as_matrix(x: Tensor, weights: Tensor, padding: int) -> Tensor:
-    heads, taps = weights.shape[-2:]
     batch, length, channels = x.shape
-    steps = torch.arange(length, device=x.device)
+    matrix = band_matrix(weights, length, padding)
+    values = x.view(batch, length, weights.shape[-2], -1).transpose(1, 2)  # B H T R
+    return torch.matmul(matrix.to(x.dtype), values).transpose(1, 2).reshape(batch, length, channels)
+
+
+def band_matrix(weights: Tensor, length: int, padding: int) -> Tensor:
+    """The band laid out: row t, column j holds the weight with which step t takes step j.
+
+    Args:
+        weights: B T H K, or H K where the taps are the same at every step.
+        length: T.
+        padding: P, how many taps lie to the left of the current step.
+
+    Returns:
+        B H T T, or H T T. Taps that fall outside the sequence are left out.
+    """
+    taps = weights.shape[-1]
+    steps = torch.arange(length, device=weights.device)
     tap = steps[None, :] - steps[:, None] + padding  # T T: the tap by which step t sees step j
     outside = (tap < 0) | (tap >= taps)
     tap = tap.clamp(0, taps - 1)
-    values = x.view(batch, length, heads, -1).transpose(1, 2)  # B H T R
     if weights.dim() == 2:
-        matrix = weights[:, tap].masked_fill(outside, 0)  # H T T
-    else:
-        index = tap[:, None, :].expand(batch, length, heads, length)
-        matrix = weights.gather(-1, index).masked_fill(outside[:, None, :], 0).transpose(1, 2)  # B H T T
-    return torch.matmul(matrix.to(x.dtype), values).transpose(1, 2).reshape(batch, length, channels)
+        return weights[:, tap].masked_fill(outside, 0)
+    index = tap[:, None, :].expand(*weights.shape[:3], length)
+    return weights.gather(-1, index).masked_fill(outside[:, None, :], 0).transpose(1, 2)
 
 
 def banded_step(window: Tensor, weights: Tensor) -> Tensor:

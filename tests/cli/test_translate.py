@@ -8,35 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from lite_nmt.cli.main import main
-from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig
-from lite_nmt.data.vocabulary import train_vocabulary
-from lite_nmt.models import checkpoint
-from lite_nmt.models.translation import TranslationModel
 
 NASTY = (
     b"Ein Hund\n\n\xff\xfe kaputt\r\n" + b"Hund \0 \xe2\x80\xa8 Katze\n" + b"y" * 5000 + b"\n\xf0\x9f\x98\x80"
 )  # six lines
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
-    text = ["Ein Hund läuft über die Wiese .", "A dog runs across the meadow ."]
-    vocabulary = train_vocabulary(VocabularyConfig(target=330), iter(text[:1]), iter(text[1:]), seed=1)
-    types = vocabulary.target.get_piece_size()
-    stack = StackConfig(layers=1, mixer="lightconv", conv_heads=2, kernels=(3,), ffn=16)
-    config = Config(
-        ModelConfig(width=16, encoder=stack, decoder=stack, cross_heads=2),
-        VocabularyConfig(source=types, target=types, max_length=64),
-        decode=DecodeConfig(beam=2, max_length=5),
-    )
-    torch.manual_seed(1)
-    folder = tmp_path_factory.mktemp("run") / "model"
-    weights = checkpoint.named_weights(TranslationModel(config))
-    checkpoint.save(folder, config, ("de", "en"), 1, {}, vocabulary, weights)
-    return str(folder.parent)
 
 
 @pytest.fixture

@@ -78,6 +78,17 @@ def test_both_paths_equal_the_definition(
         torch.testing.assert_close(mine, reference, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["_windows", "_traced"])
+@pytest.mark.parametrize("shape", SHAPES + random_shapes(8), ids=str)
+def test_what_exporters_and_tracers_see_equals_the_definition(
+    shape: tuple[int, int, int, int, int, int, bool], form: str
+) -> None:
+    x, weights, padding = inputs(shape)
+    with torch.no_grad():
+        found = getattr(ops, form)(x, weights, padding)
+        torch.testing.assert_close(found, naive(x, weights, padding), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("limit", [0, 128], ids=["shifted", "matrix"])
 @pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
 def test_gradients(

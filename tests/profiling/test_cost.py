@@ -163,5 +163,5 @@ def test_mult_adds_of_linear_layers_and_convolutions(preset: str) -> None:
 
 def test_parts_sum_up() -> None:
     total = cost(load_preset("wmt-lite-transformer-90m"))
-    assert sum(m for m, _ in total.by_kind().values()) == total.mult_adds("full")
-    assert sum(p for _, p in total.by_kind().values()) == total.parameters("full")
+    assert sum(k.mult_adds for k in total.by_kind().values()) == total.mult_adds("full")
+    assert sum(k.parameters for k in total.by_kind().values()) == total.parameters("full")

@@ -1,0 +1,198 @@
+"""``lite-nmt profile``: what a model costs, before anything is trained."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lite_nmt.cli.options import positive
+
+if TYPE_CHECKING:
+    from lite_nmt.profiling.cost import Cost, Lengths
+    from lite_nmt.profiling.latency import Latency
+    from lite_nmt.profiling.target import Target
+
+OVER_BUDGET = 3
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = subparsers.add_parser(
+        "profile",
+        help="Mult-Adds, parameters, activations and latency of a model",
+        description="Count what a model costs, by kind of part and by module, under the papers' convention and in "
+        "full (docs/counting.md). Exit code 3 says that --budget is exceeded.",
+    )
+    parser.add_argument(
+        "target", nargs="?", help="a preset, a TOML configuration, a run or checkpoint, a bundle, or an ONNX file"
+    )
+    parser.add_argument("--src-len", type=positive, default=30, metavar="N", help="source tokens (%(default)s)")
+    parser.add_argument("--tgt-len", type=positive, default=30, metavar="N", help="target tokens (%(default)s)")
+    parser.add_argument("--batch", type=positive, default=1, metavar="N", help="sentences (%(default)s)")
+    parser.add_argument("--beam", type=positive, default=1, metavar="N", help="hypotheses a sentence (%(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting first")
+    parser.add_argument("--budget", help="Mult-Adds that must not be exceeded: 100M, 500M")
+    parser.add_argument("--count", choices=("paper", "full"), default="paper", help="how the budget is counted")
+    parser.add_argument(
+        "--counter",
+        choices=("closed", "traced", "onnx"),
+        help="closed form from the configuration (the default), the traced model, or its exported graph",
+    )
+    parser.add_argument("--strict", action="store_true", help="fail where something could not be counted")
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension of an ONNX file"
+    )
+    parser.add_argument("--reproduce", action="store_true", help="print the papers' tables beside ours")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    group = parser.add_argument_group("latency", "batch 1 on this machine's CPU; a preset's weights are random")
+    group.add_argument("--latency", action="store_true", help="time encoding, one decoding step and a sentence")
+    group.add_argument("--modules", action="store_true", help="time each part too")
+    group.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Count, print, and compare with the budget."""
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.profiling.budget import parse_budget, quantity
+    from lite_nmt.profiling.cost import Lengths
+    from lite_nmt.profiling.target import find_target
+
+    if args.reproduce:
+        return _reproduce(args.json)
+    if args.target is None:
+        raise LiteNmtError("name a preset, a configuration, a run, a bundle or an ONNX file; or give --reproduce.")
+    budget = parse_budget(args.budget) if args.budget is not None else None
+    target = find_target(args.target, args.set)
+    of = Lengths(args.src_len, args.tgt_len, args.batch, args.beam)
+    total = _count(target, of, args)
+    if args.strict and total.uncounted:
+        raise LiteNmtError(f"could not count all of {target.name}: {'; '.join(total.uncounted)}.")
+    latency = _latency(target, of, args) if args.latency or args.modules else None
+    spent = total.mult_adds(args.count)
+    over = budget is not None and spent > budget
+    _print(target, of, total, latency, args, {"mult_adds": budget, "count": args.count, "exceeded": over})
+    if budget is not None and over:
+        print(
+            f"lite-nmt: {target.name} needs {quantity(spent)} Mult-Adds ({args.count} count), "
+            f"over the budget of {quantity(budget)}.",
+            file=sys.stderr,
+        )
+        return OVER_BUDGET
+    return 0
+
+
+def _reproduce(as_json: bool) -> int:
+    import json
+
+    from lite_nmt.profiling import reproduce
+
+    rows = reproduce.rows()
+    if as_json:
+        print(json.dumps(reproduce.as_json(rows), indent=2))
+    else:
+        _console().print(reproduce.render(rows))
+    return 0 if all(row.passes for row in rows) else 1
+
+
+def _count(target: Target, of: Lengths, args: argparse.Namespace) -> Cost:
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.profiling.cost import cost
+
+    if target.config is None:
+        from lite_nmt.profiling.graph import count_file
+
+        if args.counter not in (None, "onnx"):
+            raise LiteNmtError(f"{target.name} is an ONNX file; only --counter onnx reads one.")
+        assert target.path is not None
+        return count_file(target.path, {"batch": of.batch, "source": of.source, "target": of.target, **_dims(args.dim)})
+    if args.dim:
+        raise LiteNmtError("--dim is for ONNX files; give --src-len, --tgt-len and --batch.")
+    if args.counter == "traced":
+        from lite_nmt.profiling.traced import profile, unallocated
+
+        return profile(*unallocated(target.config, of))
+    if args.counter == "onnx":
+        from lite_nmt.profiling.graph import count_export
+
+        return count_export(target.config, of)
+    return cost(target.config, of.source, of.target, of.batch, of.beam)
+
+
+def _dims(given: list[str]) -> dict[str, int]:
+    from lite_nmt.errors import LiteNmtError
+
+    dims = {}
+    for text in given:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal() or not 1 <= int(size) <= 10**9:
+            raise LiteNmtError(f"--dim {text!r} is not of the form name=size, such as batch=1.")
+        dims[name] = int(size)
+    return dims
+
+
+def _latency(target: Target, of: Lengths, args: argparse.Namespace) -> Latency:
+    from pathlib import Path
+
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.models import checkpoint
+    from lite_nmt.models.translation import TranslationModel
+    from lite_nmt.profiling.latency import measure
+
+    if target.config is None or target.kind == "bundle":
+        raise LiteNmtError(
+            f"{target.name} is a {target.kind}; --latency times presets, configurations and checkpoints."
+        )
+    if of.batch != 1:
+        raise LiteNmtError(f"--latency is measured at batch 1, not {of.batch}.")
+    trained = target.kind == "checkpoint"
+    model = checkpoint.load(Path(args.target)).model() if trained else TranslationModel(target.config)
+    return measure(model, of.source, of.target, of.beam, args.threads, modules=args.modules)
+
+
+def _print(
+    target: Target,
+    of: Lengths,
+    total: Cost,
+    latency: Latency | None,
+    args: argparse.Namespace,
+    budget: dict[str, Any],
+) -> None:
+    from lite_nmt.profiling import report
+
+    if args.json:
+        import dataclasses
+        import json
+
+        data = {
+            "target": target.name,
+            "what": target.kind,
+            "counter": args.counter or ("closed" if target.config else "onnx"),
+        }
+        data |= {"lengths": dataclasses.asdict(of), **report.as_json(total)}
+        if budget["mult_adds"] is not None:
+            data["budget"] = budget
+        if latency:
+            from lite_nmt.profiling.latency import to_json
+
+            data["latency"] = to_json(latency)
+        print(json.dumps(data, indent=2))
+        return
+    console = _console()
+    what = f"{of.source} source and {of.target} target tokens, batch {of.batch}, beam {of.beam}"
+    console.print(f"{target.name} ({target.kind}): {what}\n", highlight=False)
+    console.print(report.render(total))
+    if latency:
+        from lite_nmt.profiling.latency import render
+
+        console.print("")
+        console.print(render(latency))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160  # piped text is cut by nobody
+    return console

@@ -1,0 +1,185 @@
+"""Three ways of counting, which must agree to the last unit; and models from outside."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import lite_nmt
+from lite_nmt.config import Config, load_preset, preset_names
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.profiling.cost import Cost, Lengths, cost
+from lite_nmt.profiling.einsum import einsum
+from lite_nmt.profiling.graph import count_export
+from lite_nmt.profiling.traced import profile, unallocated
+
+ODD = Lengths(source=23, target=37, batch=2, beam=3)  # no two alike, so that none can stand for another
+
+
+def figures(total: Cost) -> dict[str, tuple[str, int, int]]:
+    """All but activations, by part. Norms are free, and a graph does not name an empty one."""
+    assert not total.uncounted
+    return {p.name: (p.kind, p.mult_adds, p.parameters) for p in total.parts}
+
+
+def closed(config: Config, of: Lengths) -> Cost:
+    return cost(config, of.source, of.target, of.batch, of.beam)
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_closed_form_trace_and_graph_agree(preset: str) -> None:
+    config = load_preset(preset)
+    expected = figures(closed(config, ODD))
+    assert figures(profile(*unallocated(config, ODD))) == expected
+    assert figures(count_export(config, ODD)) == expected
+
+
+@pytest.mark.parametrize("preset", ["multi30k-lightconv", "multi30k-transformer", "multi30k-talk"])
+def test_they_agree_beyond_the_length_at_which_the_band_is_a_matrix(preset: str) -> None:
+    config, of = load_preset(preset), Lengths(source=200, target=150)
+    expected = figures(closed(config, of))
+    assert figures(profile(*unallocated(config, of))) == expected
+    assert figures(count_export(config, of)) == expected
+
+
+@pytest.mark.parametrize("preset", [p for p in preset_names() if p.startswith("multi30k-")] + ["wmt-transformer-base"])
+def test_activations_are_what_a_run_holds_or_a_little_less(preset: str) -> None:
+    """PyTorch's frames hold a layer's input until the layer is done, and a short band is laid out as a matrix, several
+    times over; the closed form counts neither."""
+    config = load_preset(preset)
+    heads = 0 if config.model.encoder.mixer == "attention" else config.model.encoder.conv_heads
+    for of in (Lengths(), ODD):
+        total, run = closed(config, of), profile(*unallocated(config, of))
+        assert total.activations("full") == run.activations("full")
+        steps = max(of.source, of.target)
+        matrix = 4 * of.batch * of.beam * heads * steps**2
+        assert total.activations("paper") <= run.activations("paper") <= 1.3 * total.activations("paper") + 5 * matrix
+        frame = 4 * 2 * of.batch * of.beam * steps * config.model.width
+        for kind in ("ffn", "attention", "convolution"):
+            if kind in total.by_kind():
+                mine, held = total.by_kind()[kind].activations, run.by_kind()[kind].activations
+                assert mine <= held + 4096 <= mine + frame + 5 * matrix + 8192
+
+
+def count(model: nn.Module, *inputs: Tensor) -> Cost:
+    return lite_nmt.profile(model, inputs)
+
+
+class Outside(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.function(*inputs)
+
+
+def zeros(*shape: int) -> Tensor:
+    return torch.zeros(shape)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    ("build", "shapes", "expected"),
+    [
+        (lambda: nn.Linear(8, 5), [(3, 7, 8)], 3 * 7 * 8 * 5),
+        (lambda: nn.Bilinear(3, 4, 5), [(2, 3), (2, 4)], 2 * 3 * 4 * 5),
+        (lambda: nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), [(1, 4, 9, 9)], 6 * 25 * 2 * 9),
+        (lambda: nn.ConvTranspose1d(4, 6, 3, groups=2), [(1, 4, 8)], 4 * 8 * 3 * 3),
+        (lambda: nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True), [(2, 5, 8)], 10 * 2 * 4 * 16 * (24 + 48)),
+        (lambda: nn.GRU(8, 16), [(5, 2, 8)], 10 * 3 * 16 * (8 + 16)),
+        (lambda: nn.MultiheadAttention(8, 2), [(3, 1, 8)] * 3, 4 * 3 * 64 + 2 * 9 * 8),
+        (lambda: nn.TransformerEncoderLayer(8, 2, 20), [(3, 1, 8)], 4 * 3 * 64 + 2 * 9 * 8 + 2 * 3 * 160),
+        (lambda: Outside(torch.matmul), [(4, 1, 5, 6), (3, 6, 7)], 4 * 3 * 5 * 6 * 7),
+        (lambda: Outside(torch.matmul), [(6,), (6, 7)], 6 * 7),
+        (lambda: Outside(lambda x, y: x @ y + x.sin() * 2), [(6,), (6,)], 6),
+        (lambda: Outside(torch.addmm), [(5,), (4, 3), (3, 5)], 4 * 3 * 5),
+        (lambda: Outside(torch.baddbmm), [(2, 4, 5), (2, 4, 3), (2, 3, 5)], 2 * 4 * 3 * 5),
+        (lambda: Outside(F.scaled_dot_product_attention), [(2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 4)], 6 * 35 * 12),
+        (lambda: Outside(lambda x, y: torch.einsum("...ij,jk->...ik", x, y)), [(2, 3, 4, 5), (5, 6)], 6 * 4 * 5 * 6),
+    ],
+)
+def test_modules_from_outside(
+    device: str, build: Callable[[], nn.Module], shapes: list[tuple[int, ...]], expected: int
+) -> None:
+    with torch.device(device):
+        model = build()
+        total = count(model, *(zeros(*shape) for shape in shapes))
+    assert total.mult_adds("full") == expected
+    assert total.parameters("full") == sum(p.numel() for p in model.parameters())
+    assert not total.uncounted
+
+
+def test_a_whole_network_by_module() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
+    total = count(model, zeros(1, 3, 8, 8))
+    parts = {part.name: (part.kind, part.mult_adds, part.parameters) for part in total.parts}
+    assert parts == {
+        "0": ("convolution", 8 * 36 * 27, 8 * 27 + 8),
+        "1": ("norm", 0, 16),
+        "4": ("linear", 2880, 2890),
+    }
+    assert total.activations("full") == 4 * 2 * 8 * 36  # into and out of the norm
+
+
+def test_what_cannot_be_counted_is_named() -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.idle = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.fft.rfft(self.used(x)).abs()
+
+    total = count(Half(), zeros(2, 4))
+    assert total.mult_adds() == 32
+    assert total.uncounted == (
+        "operator aten::fft_rfft, 1 times",
+        "parameter idle.weight, which no operator used",
+        "parameter idle.bias, which no operator used",
+    )
+    with pytest.raises(LiteNmtError, match="could not count all of Half: operator aten::fft_rfft, 1 times; parameter"):
+        profile(Half(), zeros(2, 4), strict=True)
+
+
+def test_a_model_that_fails_is_one_sentence_and_left_as_it_was() -> None:
+    model = nn.Linear(4, 4).train()
+    with pytest.raises(LiteNmtError, match=r"cannot trace Linear: .*shapes cannot be multiplied"):
+        count(model, zeros(2, 5))
+    assert model.training
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_a_tied_weight_is_counted_once() -> None:
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    model[1].weight = model[0].weight
+    total = count(model, zeros(1, 4))
+    assert (total.mult_adds(), total.parameters()) == (32, 16)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "expected"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)], 24),
+        ("bhtd,bhsd->bhts", [(2, 3, 4, 5), (2, 3, 6, 5)], 2 * 3 * 4 * 5 * 6),
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], 2 * 3 * 4 + 2 * 4 * 5),
+        ("ij,jk", [(2, 3), (3, 4)], 24),
+        ("...i,i", [(7, 3), (3,)], 21),
+        ("ii->i", [(3, 3)], 0),
+    ],
+)
+def test_einsum(equation: str, shapes: list[tuple[int, ...]], expected: int) -> None:
+    assert einsum(equation, shapes) == expected
+
+
+def test_the_closed_form_needs_no_torch() -> None:
+    code = "import sys; from lite_nmt.cli.main import main; main(['profile', 'demo']); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
