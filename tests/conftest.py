@@ -19,6 +19,7 @@ from lite_nmt.data.generated import write_corpus
 from lite_nmt.data.vocabulary import EOS, train_vocabulary
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
+from lite_nmt.train.run import train
 
 TINY: dict[str, Any] = {
     "model": {
@@ -53,6 +54,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A generated corpus of 300 training pairs."""
     folder = tmp_path_factory.mktemp("corpus") / "data"
     write_corpus(folder, train=300, valid=20, test=20, seed=1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(tiny: Callable[..., Config], corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny run that has learnt a little."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    recipe = tiny(steps=60, log_every=20, valid_every=60, save_every=60, valid_bleu=False, average=0)
+    train(recipe, corpus, ("de", "en"), folder, device="cpu")
     return folder
 
 

@@ -26,6 +26,7 @@ VERBS = (
     "distill",
     "translate",
     "evaluate",
+    "compress",
     "visualize",
     "plot",
     "presets",

@@ -1,4 +1,7 @@
-"""Checkpoints: a folder of safetensors, vocabulary and JSON, written whole or not at all, verified when read."""
+"""Checkpoints: a folder of weights, vocabulary and JSON, written whole or not at all, verified when read.
+
+Weights are safetensors, or packed by ``lite-nmt compress``; the vocabulary beside packed weights is compressed too.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from lite_nmt.compress import packing
+from lite_nmt.compress.packing import Packed
 from lite_nmt.config import Config, from_dict
 from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
@@ -24,6 +29,7 @@ from lite_nmt.models.translation import TranslationModel
 
 FORMAT, VERSION = "lite-nmt checkpoint", 1
 MANIFEST, WEIGHTS, TRAINING = "checkpoint.json", "model.safetensors", "training.safetensors"
+PACKED, XZ = "model.packed", ".xz"
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,15 @@ class Checkpoint:
     vocabulary: Vocabulary
     folder: Path
     checksum: str  # of the manifest, and so of every file that it lists
+    packed: int | None = None  # bytes that packed weights take as float32; None where they are not packed
 
     def weights(self) -> dict[str, Tensor]:
         """The model's tensors by name, on the CPU."""
-        return load_tensors(self.folder / WEIGHTS)
+        if self.packed is None:
+            return load_tensors(self.folder / WEIGHTS)
+        path = self.folder / PACKED
+        books = packing.unpack(_read(path), self.packed, str(path))
+        return {name: torch.from_numpy(tensor) for book in books for name, tensor in book.weights().items()}
 
     def model(self, device: str | torch.device = "cpu") -> TranslationModel:
         """The model, ready to translate (dropout off)."""
@@ -76,7 +87,7 @@ def save(
     step: int,
     metrics: Mapping[str, float],
     vocabulary: Vocabulary,
-    weights: Mapping[str, Tensor],
+    weights: Mapping[str, Tensor] | Packed,
     training: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write a checkpoint so that ``folder`` is either whole or as it was.
@@ -87,10 +98,16 @@ def save(
         LiteNmtError: it could not be written; a full disk is named as such.
     """
     partial = folder.with_name(f".{folder.name}.partial")
-    files = {WEIGHTS: safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in weights.items()})}
+    expanded: dict[str, int] = {}  # bytes, of the files that are stored smaller
+    if isinstance(weights, Mapping):
+        files = {WEIGHTS: safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in weights.items()})}
+        files |= vocabulary.files()
+    else:
+        files, expanded[PACKED] = {PACKED: weights.content}, weights.expanded_bytes
+        for name, content in vocabulary.files().items():
+            files[name + XZ], expanded[name + XZ] = packing.squeeze_file(content), len(content)
     if training is not None:
         files[TRAINING] = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in training.items()})
-    files |= vocabulary.files()
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -100,6 +117,7 @@ def save(
         "config": config.to_dict(),
         "files": {
             name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            | ({"expanded_bytes": expanded[name]} if name in expanded else {})
             for name, content in files.items()
         },
     }
@@ -175,22 +193,40 @@ def load(path: Path) -> Checkpoint:
     """
     folder = find(path) or find(path / "model") or path / "model"
     manifest = _manifest(folder, path)
-    for name, content in manifest["files"].items():
+    files = manifest["files"]
+    for name, content in files.items():
         _verify(folder, name, content)
     languages = manifest["languages"]
     config = from_dict(Config, manifest["config"])
-    needed = {SOURCE_FILE} if config.vocabulary.joint else {SOURCE_FILE, TARGET_FILE}
-    if missing := needed - manifest["files"].keys():
-        raise LiteNmtError(f"{folder / MANIFEST} is damaged: it does not list {', '.join(missing)}.")
+    source = _vocabulary(folder, SOURCE_FILE, files)
+    target = None if config.vocabulary.joint else _vocabulary(folder, TARGET_FILE, files)
     return Checkpoint(
         config=config,
         languages=(str(languages["source"]), str(languages["target"])),
         step=int(manifest["step"]),
         metrics=dict(manifest["metrics"]),
-        vocabulary=Vocabulary.load(folder, config.vocabulary.joint),
+        vocabulary=Vocabulary(source, target),
         folder=folder,
         checksum=str(manifest["sha256"]),
+        packed=files[PACKED]["expanded_bytes"] if PACKED in files else None,
     )
+
+
+def _vocabulary(folder: Path, name: str, files: Mapping[str, Any]) -> bytes:
+    """A SentencePiece model, expanded where it is compressed."""
+    if name in files:
+        return _read(folder / name)
+    if name + XZ not in files:
+        raise LiteNmtError(f"{folder / MANIFEST} is damaged: it does not list {name}.")
+    path = folder / (name + XZ)
+    return packing.expand_file(_read(path), files[path.name]["expanded_bytes"], str(path))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def _manifest(folder: Path, asked: Path) -> dict[str, Any]:
@@ -222,13 +258,18 @@ def _well_formed(manifest: Mapping[str, Any]) -> bool:
     files, languages, metrics = manifest["files"], manifest["languages"], manifest["metrics"]
     return (
         isinstance(files, dict)
-        and {WEIGHTS, SOURCE_FILE} <= files.keys()
+        and len({WEIGHTS, PACKED} & files.keys()) == 1
         and all(isinstance(f, dict) and {"bytes", "sha256"} <= f.keys() for f in files.values())
+        and all(_is_size(f.get("expanded_bytes")) for n, f in files.items() if n == PACKED or n.endswith(XZ))
         and isinstance(languages, dict)
         and {"source", "target"} <= languages.keys()
         and isinstance(metrics, dict)
         and isinstance(manifest["step"], int)
     )
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**40
 
 
 def _verify(folder: Path, name: str, expected: Mapping[str, Any]) -> None:

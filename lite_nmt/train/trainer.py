@@ -7,7 +7,7 @@ import itertools
 import math
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -66,15 +66,17 @@ class Trainer:
         self.model = TranslationModel(config).to(self.device)
         if self.recipe.compile:
             self.model.compile(dynamic=True)
-        fused = {"fused": True} if self.device.type in ("cpu", "cuda") else {}
-        betas = (self.recipe.betas[0], self.recipe.betas[1])
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **fused
-        )
+        self.optimizer = self.make_optimizer(self.model.parameters())
         self.teacher = teacher
         self.dtype = PRECISIONS[self.recipe.precision]
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
         self.progress = Progress()
+
+    def make_optimizer(self, parameters: Iterable[Tensor]) -> torch.optim.AdamW:
+        """The recipe's optimizer; its learning rate is set at each update."""
+        fused = {"fused": True} if self.device.type in ("cpu", "cuda") else {}
+        betas = (self.recipe.betas[0], self.recipe.betas[1])
+        return torch.optim.AdamW(parameters, lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **fused)
 
     # Updates
 

@@ -1,0 +1,148 @@
+"""How much each layer suffers, alone, from pruning and from fewer bits (Han et al. 2015, section 4)."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lite_nmt.compress.kmeans import MAX_BITS, MIN_BITS, Floats, make_book
+from lite_nmt.compress.packing import pack
+from lite_nmt.compress.pipeline import layer_of
+from lite_nmt.compress.prune import prune
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.models.checkpoint import write_whole
+
+SPARSITIES = tuple(round(0.1 * i, 1) for i in range(1, 10))
+BITS = tuple(range(MIN_BITS, MAX_BITS + 1))
+JSON_FILE, PNG_FILE = "sensitivity.json", "sensitivity.png"
+
+Measured = dict[str, float]  # nll, nats a token; bleu where it was asked for
+Measure = Callable[[Mapping[str, Floats]], Measured]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer changed and the others whole.
+
+    Attributes:
+        weights: of its matrices, a number.
+        pruned: by share of zeros.
+        quantised: by bits.
+        bytes: of its packed codebooks and codes, by bits.
+    """
+
+    weights: int
+    pruned: dict[float, Measured]
+    quantised: dict[int, Measured]
+    bytes: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A model's sensitivity: the model as it was, and its layers by name."""
+
+    whole: Measured
+    layers: dict[str, Layer]
+
+    def save(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        """Write the curves as JSON, with how they were measured, and as a picture."""
+        text = json.dumps({"settings": dict(settings), **asdict(self)}, indent=1)
+        write_whole(folder / JSON_FILE, text.encode())
+        write_whole(folder / PNG_FILE, draw(self))
+
+    def check(self, weights: Mapping[str, Floats], names: Sequence[str]) -> None:
+        """Raise LiteNmtError where the curves are of another model than the one of these weights."""
+        sizes = {layer: sum(weights[name].size for name in members) for layer, members in by_layer(names).items()}
+        if sizes != {name: layer.weights for name, layer in self.layers.items()}:
+            raise LiteNmtError("the sensitivity curves are of another model; measure this one's with --sensitivity.")
+
+    @classmethod
+    def load(cls, path: Path) -> Curves:
+        """Read what :meth:`save` wrote as JSON.
+
+        Raises:
+            LiteNmtError: it cannot be read, or is no such file.
+        """
+        try:
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            layers = {
+                name: Layer(
+                    weights=int(layer["weights"]),
+                    pruned={float(share): dict(found) for share, found in layer["pruned"].items()},
+                    quantised={int(bits): dict(found) for bits, found in layer["quantised"].items()},
+                    bytes={int(bits): int(size) for bits, size in layer["bytes"].items()},
+                )
+                for name, layer in saved["layers"].items()
+            }
+            return cls(dict(saved["whole"]), layers)
+        except OSError as error:
+            raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LiteNmtError(f"{path} holds no sensitivity curves ({error!r}); measure them again.") from error
+
+
+def by_layer(names: Sequence[str]) -> dict[str, list[str]]:
+    """The matrices of each layer."""
+    layers: dict[str, list[str]] = {}
+    for name in names:
+        layers.setdefault(layer_of(name), []).append(name)
+    return layers
+
+
+def measure(
+    weights: Mapping[str, Floats], names: Sequence[str], measured: Measure, init: str, say: Callable[[str], None]
+) -> Curves:
+    """Change one layer at a time, at every sparsity and every number of bits.
+
+    Args:
+        names: of the matrices.
+        measured: the validation of weights.
+        say: is told how far it is.
+    """
+    groups = by_layer(names)
+    whole = measured(weights)
+    layers = {}
+    for number, (layer, members) in enumerate(groups.items(), 1):
+        own = {name: weights[name] for name in members}
+        pruned = {share: measured({**weights, **prune(own, share)[0]}) for share in SPARSITIES}
+        quantised, sizes = {}, {}
+        for bits in BITS:
+            books = [make_book({name: tensor}, bits, init) for name, tensor in own.items()]
+            sizes[bits] = len(pack(books).content)
+            changed = {name: tensor for book in books for name, tensor in book.weights().items()}
+            quantised[bits] = measured({**weights, **changed})
+        layers[layer] = Layer(sum(tensor.size for tensor in own.values()), pruned, quantised, sizes)
+        worst = max(found["nll"] for found in (*pruned.values(), *quantised.values())) - whole["nll"]
+        say(f"{number} of {len(groups)}: {layer} loses up to {worst:.3f} nats a token")
+    return Curves(whole, layers)
+
+
+def draw(curves: Curves) -> bytes:
+    """Loss over sparsity and over bits, a line for each layer, a colour for each kind; PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    kinds = {name: ".".join(part for part in name.split(".")[2:]) or "embedding" for name in curves.layers}
+    colours = {kind: f"C{i}" for i, kind in enumerate(dict.fromkeys(kinds.values()))}
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
+    for name, layer in curves.layers.items():
+        for axis, points in ((left, layer.pruned), (right, layer.quantised)):
+            more = [max(found["nll"] - curves.whole["nll"], 1e-5) for found in points.values()]
+            axis.plot(list(points), more, color=colours[kinds[name]], alpha=0.6, linewidth=1)
+    for kind, colour in colours.items():
+        left.plot([], [], color=colour, label=kind)
+    left.set(xlabel="share of the layer's weights pruned", ylabel="loss added, nats a token", yscale="log")
+    right.set(xlabel="bits of the layer's codebooks")
+    for axis in (left, right):
+        axis.grid(alpha=0.3)
+    left.legend(fontsize="small")
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format="png")
+    pyplot.close(figure)
+    return picture.getvalue()
