@@ -33,9 +33,9 @@ def _choice(default: str, *choices: str) -> Any:
 class StackConfig:
     """One side of the model: how many layers, and what moves information across time in them.
 
-    A schedule (``kernels``, ``windows``, ``kept_heads``, ``conv_widths``, ``ffn_widths``) names one size for each layer,
-    from the first to the last; a shorter one repeats its last value, a longer one is cut, so that depth can be changed
-    without rewriting it. The last three are what structured pruning leaves; empty, each layer is as wide as the others.
+    A schedule (a setting with several values) names one size for each layer, from the first to the last; a shorter
+    one repeats its last value, a longer one is cut, so that depth can be changed without rewriting it. ``kept_heads``,
+    ``conv_widths`` and ``ffn_widths`` are what structured pruning leaves; they are empty where nothing was pruned.
     """
 
     layers: int = _number(6, 1, 1000)

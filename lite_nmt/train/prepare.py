@@ -15,6 +15,7 @@ from lite_nmt.data.vocabulary import train_vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.train.metrics import Metrics
+from lite_nmt.train.start import starting_point
 
 SETTINGS = "run.json"
 
@@ -27,6 +28,7 @@ class Settings:
     asked: VocabularyConfig
     data: str
     languages: tuple[str, str]
+    init: str | None = None  # the checkpoint that training starts from
 
     @classmethod
     def load(cls, run: Path) -> Settings:
@@ -35,7 +37,8 @@ class Settings:
             saved = json.loads((run / SETTINGS).read_text(encoding="utf-8"))
             source, target = saved["languages"]
             asked = from_dict(VocabularyConfig, saved["asked"])
-            return cls(from_dict(Config, saved["config"]), asked, saved["data"], (source, target))
+            config = from_dict(Config, saved["config"])
+            return cls(config, asked, saved["data"], (source, target), saved.get("init"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LiteNmtError(
                 f"cannot read {run / SETTINGS} ({error}); if several processes train, they must share the run folder."
@@ -47,8 +50,11 @@ class Settings:
         checkpoint.write_whole(run / SETTINGS, json.dumps(saved, indent=1).encode())
 
 
-def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, metrics: Metrics) -> None:
+def prepare(
+    config: Config, data: Path, languages: tuple[str, str], run: Path, metrics: Metrics, init: Path | None = None
+) -> None:
     """Make a run folder ready to train in; what an interrupted preparation left there is dropped."""
+    start = starting_point(init, config, languages) if init else None
     if languages[0] == languages[1]:
         raise LiteNmtError(f"source and target are both {languages[0]!r}; a translator needs two sides.")
     corpus = sides(data, "train", *languages)
@@ -64,8 +70,12 @@ def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, m
     metrics.say(f"{corpus.lines:,} pairs to train on, {valid.lines if valid else 0:,} to validate on")
     for part in ("vocabulary", "data"):
         shutil.rmtree(run / part, ignore_errors=True)
-    vocabulary = train_vocabulary(
-        config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed
+    vocabulary = (
+        start.vocabulary
+        if start
+        else train_vocabulary(
+            config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed
+        )
     )
     (run / "vocabulary").mkdir(parents=True)
     for name, content in vocabulary.files().items():
@@ -82,7 +92,8 @@ def prepare(config: Config, data: Path, languages: tuple[str, str], run: Path, m
         source=vocabulary.source.get_piece_size(),
         target=vocabulary.target.get_piece_size(),
         # What a translator may hold to: it cuts lines that are longer than any the model has seen.
-        max_length=int(encoded.lengths()[0].max()),
+        max_length=max(int(encoded.lengths()[0].max()), start.config.vocabulary.max_length if start else 0),
     )
     sized_config = dataclasses.replace(config, vocabulary=sized)
-    Settings(sized_config, config.vocabulary, str(data.resolve()), languages).save(run)
+    place = str(init.resolve()) if init else None
+    Settings(sized_config, config.vocabulary, str(data.resolve()), languages, place).save(run)

@@ -1,0 +1,1 @@
+"""Smaller checkpoints: pruning, k-means codebooks, packing."""
