@@ -33,15 +33,18 @@ def _choice(default: str, *choices: str) -> Any:
 class StackConfig:
     """One side of the model: how many layers, and what moves information across time in them.
 
-    A schedule (``kernels``, ``windows``) names one size for each layer, from the first to the last; a shorter
-    one repeats its last value, a longer one is cut, so that depth can be changed without rewriting it.
+    A schedule (a setting with several values) names one size for each layer, from the first to the last; a shorter
+    one repeats its last value, a longer one is cut, so that depth can be changed without rewriting it. ``kept_heads``,
+    ``conv_widths`` and ``ffn_widths`` are what structured pruning leaves; they are empty where nothing was pruned.
     """
 
     layers: int = _number(6, 1, 1000)
     mixer: str = _choice("lsra", *MIXERS)
-    heads: int = _number(4, 1, 65_536)  # attention heads
+    heads: int = _number(4, 1, 65_536)  # attention heads that the width is divided into
+    kept_heads: tuple[int, ...] = field(default=(), metadata={"range": (1, 65_536)})  # of them; empty: all
     conv: str = _choice("lightconv", *CONVOLUTIONS)  # the convolution inside LSRA
     conv_heads: int = _number(4, 0)  # weight sharing H; 0 gives each channel its own kernel (H = C)
+    conv_widths: tuple[int, ...] = field(default=(), metadata={"range": (1, 65_536)})  # channels inside; empty: C
     kernels: tuple[int, ...] = field(default=(3, 7, 15, 31, 31, 31), metadata={"range": (1, 100_000)})
     windows: tuple[int, ...] = field(default=(), metadata={"range": (1, 100_000)})  # attention; empty: unlimited
     glu: bool = False  # gated linear unit in the convolution's input projection
@@ -49,14 +52,32 @@ class StackConfig:
     weight_dropout: float = _number(0.0, 0, 0.99)  # DropConnect on the normalised taps
     renormalize: bool = False  # leave taps that fall outside the sentence out of the softmax
     ffn: int = _number(256, 1, 1_000_000)
+    ffn_widths: tuple[int, ...] = field(default=(), metadata={"range": (1, 1_000_000)})  # empty: ffn
 
     def kernel(self, layer: int) -> int:
         """Taps of one layer's convolution."""
-        return self.kernels[min(layer, len(self.kernels) - 1)]
+        return at(self.kernels, layer)
 
     def window(self, layer: int) -> int | None:
         """Attention window of one layer, or None where it sees everything."""
-        return self.windows[min(layer, len(self.windows) - 1)] if self.windows else None
+        return at(self.windows, layer) if self.windows else None
+
+    def heads_of(self, layer: int) -> int:
+        """Attention heads of one layer."""
+        return at(self.kept_heads or (self.heads,), layer)
+
+    def conv_width(self, layer: int, width: int) -> int:
+        """Channels inside one layer's convolution, which has ``width`` outside."""
+        return at(self.conv_widths or (width,), layer)
+
+    def ffn_width(self, layer: int) -> int:
+        """Hidden width of one layer's feed-forward network."""
+        return at(self.ffn_widths or (self.ffn,), layer)
+
+
+def at(schedule: Sequence[int], layer: int) -> int:
+    """What a schedule says of one layer, counted from 0."""
+    return schedule[min(layer, len(schedule) - 1)]
 
 
 @dataclass(frozen=True)
@@ -67,12 +88,17 @@ class ModelConfig:
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
     cross_heads: int = _number(4, 1)
+    kept_cross_heads: tuple[int, ...] = field(default=(), metadata={"range": (1, 65_536)})  # a schedule; empty: all
     activation: str = _choice("relu", "relu", "swish")
     norm: str = _choice("post", "post", "pre")
     dropout: float = _number(0.1, 0, 0.99)
     attention_dropout: float = _number(0.0, 0, 0.99)
     ffn_dropout: float = _number(0.0, 0, 0.99)
     tie: str = _choice("all", "all", "output", "none")  # which of source, target and output embeddings are one
+
+    def cross_heads_of(self, layer: int) -> int:
+        """Heads of one decoder layer's attention to the source."""
+        return at(self.kept_cross_heads or (self.cross_heads,), layer)
 
 
 @dataclass(frozen=True)
@@ -167,6 +193,7 @@ def _check_model(model: ModelConfig, vocabulary: VocabularyConfig) -> None:
         raise LiteNmtError(f"model.width is {width}; sinusoidal positions need an even number.")
     if width % model.cross_heads:
         raise LiteNmtError(f"model.width is {width}, which model.cross_heads = {model.cross_heads} does not divide.")
+    _check_kept("model.kept_cross_heads", model.kept_cross_heads, "model.cross_heads", model.cross_heads)
     for side in ("encoder", "decoder"):
         stack: StackConfig = getattr(model, side)
         mixed = width // 2 if stack.mixer == "lsra" else width
@@ -177,10 +204,21 @@ def _check_model(model: ModelConfig, vocabulary: VocabularyConfig) -> None:
             raise LiteNmtError(
                 f"{share} is {mixed}, which model.{side}.conv_heads = {stack.conv_heads} does not divide."
             )
+        if uneven := [n for n in stack.conv_widths if n % (stack.conv_heads or 1)]:
+            raise LiteNmtError(
+                f"model.{side}.conv_widths holds {uneven[0]}, which model.{side}.conv_heads = {stack.conv_heads} does "
+                "not divide."
+            )
+        _check_kept(f"model.{side}.kept_heads", stack.kept_heads, f"model.{side}.heads", stack.heads)
         if not stack.kernels:
             raise LiteNmtError(f"model.{side}.kernels is empty; give at least one size.")
     if model.tie == "all" and not vocabulary.joint:
         raise LiteNmtError('model.tie is "all", which needs vocabulary.joint = true; use "output" or "none".')
+
+
+def _check_kept(name: str, kept: Sequence[int], whole: str, heads: int) -> None:
+    if kept and max(kept) > heads:
+        raise LiteNmtError(f"{name} holds {max(kept)}, more than {whole} = {heads}.")
 
 
 T = TypeVar("T")

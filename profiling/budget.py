@@ -17,12 +17,12 @@ BUDGET_PRESET = "lite-transformer-mobile"
 WIDTH_STEP = 8
 
 
-def parse_budget(text: str) -> int:
+def parse_budget(text: str, option: str = "--budget") -> int:
     """``100M`` or ``0.5G`` -> Mult-Adds."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)([KMG]?)", text.strip(), re.IGNORECASE)
     value = Decimal(match[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[match[2].upper()] if match else 0
     if value < 1:
-        raise LiteNmtError(f"--budget is {text!r}; give Mult-Adds as 100M, 300M or 500M.")
+        raise LiteNmtError(f"{option} is {text!r}; give Mult-Adds as 100M, 300M or 500M.")
     return int(value)
 
 

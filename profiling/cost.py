@@ -97,15 +97,16 @@ def cost(config: Config, source_length: int = 30, target_length: int = 30, batch
     parts: list[Part] = []
     for i in range(model.encoder.layers):
         parts += _layer(f"encoder.{i}", model.encoder, i, width, s, batch, causal=False)
-    # Keys and values of every decoder layer are made from the encoder's output before the first target step, the last
-    # of them while the others wait: a linear layer's result, and its two halves laid out by heads.
-    memory = 2 * layers * batch * s * width
-    making = batch * s * width + memory + 2 * batch * s * width
-    products = batch * (beam * (t * 2 * width**2 + 2 * t * s * width) + s * 2 * width**2)
-    looking = memory + 3 * batch * beam * t * width  # residual, query, result
-    for i in range(layers):
-        most = max(making if i == layers - 1 else 0, looking)
-        cross = Part(f"decoder.{i}.cross", "cross-attention", products, 4 * _linear(width, width), most)
+    inner = [model.cross_heads_of(i) * (width // model.cross_heads) for i in range(layers)]
+    memory = 2 * batch * s * sum(inner)
+    for i, n in enumerate(inner):
+        # Keys and values are made of the encoder's output before the first target step, while those of the layers
+        # before wait: a linear layer's result, and its two halves laid out by heads.
+        making = batch * s * (width + 2 * sum(inner[: i + 1]) + 2 * n)
+        looking = memory + batch * beam * t * (width + max(2 * n, n + width))  # residual, query, result; then out
+        products = batch * (beam * (t * 2 * width * n + 2 * t * s * n) + s * 2 * width * n)
+        weights = 3 * _linear(width, n) + _linear(n, width)
+        cross = Part(f"decoder.{i}.cross", "cross-attention", products, weights, max(making, looking))
         parts += _layer(f"decoder.{i}", model.decoder, i, width, t, batch * beam, causal=True, held=memory, cross=cross)
     if model.norm == "pre":
         parts.append(Part("encoder_norm", "norm", 0, 2 * width, 2 * batch * s * width))
@@ -142,13 +143,14 @@ def _layer(
 ) -> Iterable[Part]:
     """``times`` sequences of ``t`` steps; ``held`` values are alive all the while."""
     held += times * t * width  # the residual
-    for part in _mixer(f"{name}.mixer", stack, width, stack.kernel(i), t, causal):
+    for part in _mixer(f"{name}.mixer", stack, width, i, t, causal):
         yield replace(part, mult_adds=times * part.mult_adds, activations=held + times * part.activations)
     if cross:
         yield cross
-    feed = _linear(width, stack.ffn) + _linear(stack.ffn, width)
-    alive = times * t * max(2 * stack.ffn, stack.ffn + width)  # before and after the activation, or with the result
-    yield Part(f"{name}.ffn", "ffn", times * t * 2 * width * stack.ffn, feed, held + alive)
+    ffn = stack.ffn_width(i)
+    feed = _linear(width, ffn) + _linear(ffn, width)
+    alive = times * t * max(2 * ffn, ffn + width)  # before and after the activation, or with the result
+    yield Part(f"{name}.ffn", "ffn", times * t * 2 * width * ffn, feed, held + alive)
     for branch in ("mix", "look", "feed") if cross else ("mix", "feed"):
         yield Part(f"{name}.{branch}.norm", "norm", 0, 2 * width, held + 2 * times * t * width)
 
@@ -167,15 +169,15 @@ def _linear(inputs: int, outputs: int) -> int:
     return inputs * outputs + outputs
 
 
-def _mixer(name: str, stack: StackConfig, width: int, taps: int, t: int, causal: bool) -> Iterable[Part]:
+def _mixer(name: str, stack: StackConfig, width: int, i: int, t: int, causal: bool) -> Iterable[Part]:
     """One sequence's; activations without what the layer holds."""
     if stack.mixer == "lsra":
         half = width // 2
-        yield _attention(f"{name}.attention", half, t)
-        near = _convolution(f"{name}.convolution", stack.conv, stack, half, taps, t, causal)
+        yield _attention(f"{name}.attention", stack, half, i, t)
+        near = _convolution(f"{name}.convolution", stack.conv, stack, half, i, t, causal)
         yield replace(near, activations=near.activations + t * half)  # the attention's result waits
     elif stack.mixer == "attention":
-        yield _attention(name, width, t)
+        yield _attention(name, stack, width, i, t)
     elif stack.mixer == "average":
         # The mean itself is T additions a channel: no products. In the encoder it is one mean a sentence, but the
         # feed-forward network still runs at every step.
@@ -183,37 +185,40 @@ def _mixer(name: str, stack: StackConfig, width: int, taps: int, t: int, causal:
         weights = _linear(width, stack.ffn) + _linear(stack.ffn, width) + _linear(2 * width, 2 * width)
         yield Part(name, "average attention", products, weights, t * max(width + 2 * stack.ffn, 5 * width))
     else:
-        yield _convolution(name, stack.mixer, stack, width, taps, t, causal)
+        yield _convolution(name, stack.mixer, stack, width, i, t, causal)
 
 
-def _attention(name: str, width: int, t: int) -> Part:
+def _attention(name: str, stack: StackConfig, width: int, i: int, t: int) -> Part:
+    n = stack.heads_of(i) * (width // stack.heads)
     # A window only masks: the product is still computed in full, and so it is counted in full.
-    products = 4 * t * width**2 + 2 * t * t * width
-    return Part(name, "attention", products, 4 * _linear(width, width), 4 * t * width)  # query, key, value, result
+    products = 4 * t * width * n + 2 * t * t * n
+    alive = t * max(4 * n, n + width)  # query, key, value and result, or the result before and after the projection
+    return Part(name, "attention", products, 3 * _linear(width, n) + _linear(n, width), alive)
 
 
-def _convolution(name: str, kind: str, stack: StackConfig, width: int, taps: int, t: int, causal: bool) -> Part:
-    inner = 2 * width if stack.glu else width
-    gated = 3 * width if stack.glu else 2 * width  # GLU's input and output, or before and after padding is zeroed
+def _convolution(name: str, kind: str, stack: StackConfig, width: int, i: int, t: int, causal: bool) -> Part:
+    taps, n = stack.kernel(i), width if kind == "cnn" else stack.conv_width(i, width)
+    inner = 2 * n if stack.glu else n
+    gated = 3 * n if stack.glu else 2 * n  # GLU's input and output, or before and after padding is zeroed
     if kind == "cnn":
         padded = width * (t + taps - 1)
         parameters = taps * width * inner + inner
         return Part(name, "convolution", t * taps * width * inner, parameters, max(padded + t * inner, t * gated))
-    heads = stack.conv_heads or width
-    parameters = _linear(width, inner) + _linear(width, width)
-    products = width * inner + width**2 + taps * width
+    heads = stack.conv_heads or n
+    parameters = _linear(width, inner) + _linear(n, width)
+    products = width * inner + n * width + taps * n
     made = 0  # values of the taps at each step
     if kind == "lightconv":
         parameters += heads * taps
     elif kind == "dynamicconv":
-        products += width * heads * taps
-        parameters += width * heads * taps
+        products += n * heads * taps
+        parameters += n * heads * taps
         made = heads * taps
     else:
         offsets = heads * (1 if causal or taps <= 2 else 2)  # one, where no tap lies to the right
-        products += width * offsets
-        parameters += _linear(width, offsets)
+        products += n * offsets
+        parameters += _linear(n, offsets)
         made = heads * taps
     # Taps before and after they are normalised beside their input, or taps beside the product's input and result.
-    alive = max(gated, width + 2 * made, 2 * width + made)
+    alive = max(gated, n + 2 * made, 2 * n + made, n + width)
     return Part(name, "convolution", t * products, parameters, t * alive)

@@ -20,8 +20,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "is trained. Under torchrun, several processes train one model together.",
     )
     parser.add_argument("--data", type=Path, help="folder with train.SRC, train.TGT and valid.*")
-    parser.add_argument("--src", help="source language, the source files' ending (default: de)")
-    parser.add_argument("--tgt", help="target language, the target files' ending (default: en)")
+    parser.add_argument("--src", help="source language, the source files' ending (default: de, or as --init)")
+    parser.add_argument("--tgt", help="target language, the target files' ending (default: en, or as --init)")
     parser.add_argument("--out", type=Path, required=True, help="run folder; its model/ is the result")
     parser.add_argument("--budget", help="largest Mult-Adds for 30 to 30 tokens: 100M, 300M, 500M")
     parser.add_argument("--count", choices=("paper", "full"), default="paper", help="how the budget is counted")
@@ -37,6 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="CHECKPOINT",
         help="learn from this model's predictions as well, with its vocabulary; needs train.distill_weight",
     )
+    parser.add_argument("--init", type=Path, metavar="CHECKPOINT", help="start from its weights, with all its settings")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -48,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     import json
     import os
 
+    from lite_nmt.models import checkpoint
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
     from lite_nmt.train.prepare import SETTINGS
@@ -66,8 +68,9 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     check_budget(config, args, first)
-    languages = (args.src or "de", args.tgt or "en")
-    result = train(config, args.data, languages, args.out, args.resume, args.device, args.teacher)
+    source, target = checkpoint.load(args.init).languages if args.init else ("de", "en")
+    languages = (args.src or source, args.tgt or target)
+    result = train(config, args.data, languages, args.out, args.resume, args.device, args.teacher, args.init)
     if not first:
         return 0
     if args.json:
@@ -80,13 +83,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configuration(args: argparse.Namespace, teacher: Path | None) -> Config:
-    """Preset or budget, then the file, then single settings, then a teacher's vocabulary."""
-    from lite_nmt.config import load_preset, load_toml, merge, parse_setting
+    """Preset, budget or checkpoint, then the file, then single settings, then a teacher's vocabulary."""
+    from lite_nmt.config import Config, from_dict, load_preset, load_toml, merge, parse_setting
+    from lite_nmt.errors import LiteNmtError
     from lite_nmt.profiling.budget import BUDGET_PRESET, parse_budget, widest
 
     overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
     if teacher is not None:
         overrides.append(teacher_vocabulary(teacher, merge({}, *overrides).get("vocabulary")))
+    if args.init is not None:
+        from lite_nmt.models import checkpoint
+
+        if args.preset is not None:
+            raise LiteNmtError("--init brings its own settings; leave out --preset.")
+        return from_dict(Config, merge(checkpoint.load(args.init).config.to_dict(), *overrides))
     if args.preset is None and args.budget is not None:
         return widest(parse_budget(args.budget), args.count, *overrides)
     return load_preset(BUDGET_PRESET if args.preset is None else args.preset, *overrides)
@@ -116,15 +126,16 @@ def resumed_configuration(args: argparse.Namespace) -> Config:
 
     saved = Settings.load(args.out)
     teacher = Path(saved.teacher.path) if args.teacher is None and saved.teacher else args.teacher
-    if (args.preset or args.budget) and configuration(args, teacher).model != saved.config.model:
+    asks = args.preset or (args.budget and not saved.init)
+    if asks and configuration(args, teacher).model != saved.config.model:
         raise LiteNmtError(f"{args.out} trains another model than the one asked for; choose another --out.")
-    started = {"data": saved.data, "src": saved.languages[0], "tgt": saved.languages[1]}
+    started = {"data": saved.data, "src": saved.languages[0], "tgt": saved.languages[1], "init": saved.init}
     asked = {"data": str(args.data.resolve()) if args.data else None, "src": args.src, "tgt": args.tgt}
+    asked["init"] = str(args.init.resolve()) if args.init else None
     for option, value in asked.items():
         if value is not None and value != started[option]:
-            raise LiteNmtError(
-                f"{args.out} was started with --{option} {started[option]}; resume it without --{option}."
-            )
+            how = f"with --{option} {started[option]}" if started[option] else f"without --{option}"
+            raise LiteNmtError(f"{args.out} was started {how}; resume it without --{option}.")
     overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
     asked_for = {**saved.config.to_dict(), "vocabulary": dataclasses.asdict(saved.asked)}
     config = from_dict(Config, merge(asked_for, *overrides))

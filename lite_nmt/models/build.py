@@ -13,17 +13,26 @@ from lite_nmt.modules.mixer import Mixer
 
 def build_convolution(kind: str, stack: StackConfig, width: int, layer: int, causal: bool) -> Convolution:
     """One of the three banded convolutions."""
-    taps, heads = stack.kernel(layer), stack.conv_heads or width
+    taps, channels = stack.kernel(layer), stack.conv_width(layer, width)
+    heads = stack.conv_heads or channels
     padding = taps - 1 if causal else taps // 2
     producer: Taps
     if kind == "talk":
         # K taps reach K-1 steps: all to the left in the decoder, shared by the two sides in the encoder.
-        producer = TalkTaps(width, heads, padding, taps - 1 - padding, stack.weight_dropout)
+        producer = TalkTaps(channels, heads, padding, taps - 1 - padding, stack.weight_dropout)
     elif kind == "dynamicconv":
-        producer = DynamicTaps(width, heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize)
+        producer = DynamicTaps(
+            channels, heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize
+        )
     else:
         producer = LightTaps(heads, taps, padding, stack.weight_norm, stack.weight_dropout, stack.renormalize)
-    return Convolution(width, producer, stack.glu)
+    return Convolution(width, producer, stack.glu, channels)
+
+
+def build_attention(model: ModelConfig, stack: StackConfig, width: int, layer: int, causal: bool) -> SelfAttention:
+    """Attention of a sentence to itself; heads that were pruned leave the others as wide as they were."""
+    heads, head_width = stack.heads_of(layer), width // stack.heads
+    return SelfAttention(width, heads, causal, stack.window(layer), model.attention_dropout, head_width)
 
 
 def build_mixer(model: ModelConfig, stack: StackConfig, layer: int, causal: bool) -> Mixer:
@@ -31,14 +40,14 @@ def build_mixer(model: ModelConfig, stack: StackConfig, layer: int, causal: bool
     width, taps = model.width, stack.kernel(layer)
     match stack.mixer:
         case "attention":
-            return SelfAttention(width, stack.heads, causal, stack.window(layer), model.attention_dropout)
+            return build_attention(model, stack, width, layer, causal)
         case "average":
             return AverageAttention(width, stack.ffn, causal)
         case "cnn":
             return PlainConvolution(width, taps, taps - 1 if causal else taps // 2, stack.glu)
         case "lsra":
             half = width // 2
-            attention = SelfAttention(half, stack.heads, causal, stack.window(layer), model.attention_dropout)
+            attention = build_attention(model, stack, half, layer, causal)
             return LSRA(attention, build_convolution(stack.conv, stack, half, layer, causal))
     return build_convolution(stack.mixer, stack, width, layer, causal)
 
@@ -46,7 +55,7 @@ def build_mixer(model: ModelConfig, stack: StackConfig, layer: int, causal: bool
 def build_encoder_layer(model: ModelConfig, layer: int) -> EncoderLayer:
     """One encoder layer, counted from 0."""
     stack = model.encoder
-    ffn = FeedForward(model.width, stack.ffn, model.activation, model.ffn_dropout)
+    ffn = FeedForward(model.width, stack.ffn_width(layer), model.activation, model.ffn_dropout)
     mixer = build_mixer(model, stack, layer, causal=False)
     return EncoderLayer(mixer, ffn, model.width, model.dropout, model.norm == "pre")
 
@@ -54,7 +63,8 @@ def build_encoder_layer(model: ModelConfig, layer: int) -> EncoderLayer:
 def build_decoder_layer(model: ModelConfig, layer: int) -> DecoderLayer:
     """One decoder layer, counted from 0."""
     stack = model.decoder
-    ffn = FeedForward(model.width, stack.ffn, model.activation, model.ffn_dropout)
+    ffn = FeedForward(model.width, stack.ffn_width(layer), model.activation, model.ffn_dropout)
     mixer = build_mixer(model, stack, layer, causal=True)
-    cross = CrossAttention(model.width, model.cross_heads, model.attention_dropout)
+    heads, head_width = model.cross_heads_of(layer), model.width // model.cross_heads
+    cross = CrossAttention(model.width, heads, model.attention_dropout, head_width)
     return DecoderLayer(mixer, cross, ffn, model.width, model.dropout, model.norm == "pre")

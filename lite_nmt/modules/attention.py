@@ -23,14 +23,24 @@ class SelfAttention(Mixer):
     """softmax(Q K^T / sqrt(R)) V over one sequence.
 
     ``window`` = k limits what a step sees to k neighbours, centred as a convolution's taps are (Pay Less
-    Attention's k = 3,7,15,31x3 baseline); the causal form then keeps only the last k keys and values.
+    Attention's k = 3,7,15,31x3 baseline); the causal form then keeps only the last k keys and values. R is C/H, or
+    ``head_width`` where pruning left fewer heads than C was divided into.
     """
 
-    def __init__(self, width: int, heads: int, causal: bool, window: int | None = None, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        causal: bool,
+        window: int | None = None,
+        dropout: float = 0.0,
+        head_width: int | None = None,
+    ) -> None:
         super().__init__()
         self.heads, self.causal, self.window, self.dropout = heads, causal, window, dropout
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
+        inner = heads * head_width if head_width else width
+        self.qkv = nn.Linear(width, 3 * inner)
+        self.out = nn.Linear(inner, width)
         for part in self.qkv.weight.chunk(3):
             # As three separate square projections, scaled by 1/sqrt(2) because they are drawn as one.
             nn.init.xavier_uniform_(part, gain=2**-0.5)
@@ -67,7 +77,7 @@ class SelfAttention(Mixer):
         return (logits if mask is None else logits.masked_fill(~mask, float("-inf"))).softmax(-1)
 
     def initial_state(self, x: Tensor) -> State:
-        empty = x.new_zeros(x.shape[0], self.heads, 0, x.shape[1] // self.heads)
+        empty = x.new_zeros(x.shape[0], self.heads, 0, self.out.in_features // self.heads)
         return {"key": empty, "value": empty}
 
     def step(self, x: Tensor, position: int | Tensor, state: State) -> tuple[Tensor, State]:
@@ -80,14 +90,18 @@ class SelfAttention(Mixer):
 
 
 class CrossAttention(nn.Module):
-    """Attention from the target to the encoded source, whose keys and values are computed once a sentence."""
+    """Attention from the target to the encoded source, whose keys and values are computed once a sentence.
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+    R is C/H, or ``head_width`` where pruning left fewer heads than C was divided into.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, head_width: int | None = None) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.q = nn.Linear(width, width)
-        self.kv = nn.Linear(width, 2 * width)
-        self.out = nn.Linear(width, width)
+        inner = heads * head_width if head_width else width
+        self.q = nn.Linear(width, inner)
+        self.kv = nn.Linear(width, 2 * inner)
+        self.out = nn.Linear(inner, width)
         for weight in (self.q.weight, *self.kv.weight.chunk(2)):
             nn.init.xavier_uniform_(weight, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out.weight)

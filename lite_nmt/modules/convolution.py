@@ -98,15 +98,17 @@ class Convolution(Mixer):
     """Linear (or linear to 2C and GLU), the banded product, linear (Pay Less Attention, figure 2).
 
     Padded positions are zeroed after the input projection: zeroing before a biased linear would let the bias
-    back in, and make a sentence's result depend on its batch.
+    back in, and make a sentence's result depend on its batch. Between the projections there are ``channels``: C, or
+    what pruning left of them.
     """
 
-    def __init__(self, width: int, producer: Taps, glu: bool) -> None:
+    def __init__(self, width: int, producer: Taps, glu: bool, channels: int | None = None) -> None:
         super().__init__()
+        channels = channels or width
         self.glu = glu
-        self.inner = xavier(width, 2 * width if glu else width)
+        self.inner = xavier(width, 2 * channels if glu else channels)
         self.producer = producer
-        self.out = xavier(width, width)
+        self.out = xavier(channels, width)
 
     def project(self, x: Tensor) -> Tensor:
         """What the taps are applied to."""
@@ -140,7 +142,7 @@ class Convolution(Mixer):
         return around | (torch.arange(taps, device=x.device) == padding)
 
     def initial_state(self, x: Tensor) -> State:
-        return {"inputs": x.new_zeros(x.shape[0], self.producer.taps - 1, x.shape[1])}
+        return {"inputs": x.new_zeros(x.shape[0], self.producer.taps - 1, self.out.in_features)}
 
     def step(self, x: Tensor, position: int | Tensor, state: State) -> tuple[Tensor, State]:
         x = self.project(x)

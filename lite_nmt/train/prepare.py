@@ -15,6 +15,7 @@ from lite_nmt.data.vocabulary import train_vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.train.metrics import Metrics
+from lite_nmt.train.start import starting_point
 
 SETTINGS = "run.json"
 
@@ -54,6 +55,7 @@ class Settings:
     data: str
     languages: tuple[str, str]
     teacher: Teacher | None = None
+    init: str | None = None  # the checkpoint that training starts from
 
     @classmethod
     def load(cls, run: Path) -> Settings:
@@ -62,8 +64,9 @@ class Settings:
             saved = json.loads((run / SETTINGS).read_text(encoding="utf-8"))
             source, target = saved["languages"]
             asked = from_dict(VocabularyConfig, saved["asked"])
+            config = from_dict(Config, saved["config"])
             teacher = Teacher(**saved["teacher"]) if saved.get("teacher") else None
-            return cls(from_dict(Config, saved["config"]), asked, saved["data"], (source, target), teacher)
+            return cls(config, asked, saved["data"], (source, target), teacher, saved.get("init"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LiteNmtError(
                 f"cannot read {run / SETTINGS} ({error}); if several processes train, they must share the run folder."
@@ -82,15 +85,19 @@ def prepare(
     run: Path,
     metrics: Metrics,
     teacher: checkpoint.Checkpoint | None = None,
+    init: Path | None = None,
 ) -> None:
     """Make a run folder ready to train in; what an interrupted preparation left there is dropped.
 
     A student takes its teacher's vocabulary, since it learns probabilities of the teacher's types.
     """
+    start = starting_point(init, config, languages) if init else None
     if teacher is not None:
         if teacher.languages != languages:
             pairs = [" to ".join(pair) for pair in (teacher.languages, languages)]
             raise LiteNmtError(f"the teacher {teacher.folder} translates {pairs[0]}, not {pairs[1]}.")
+        if start and start.vocabulary.files() != teacher.vocabulary.files():
+            raise LiteNmtError(f"{init} and the teacher {teacher.folder} have different vocabularies; leave one out.")
         own = dataclasses.replace(teacher.config.vocabulary, max_length=config.vocabulary.max_length)
         config = dataclasses.replace(config, vocabulary=own)
     if languages[0] == languages[1]:
@@ -108,8 +115,8 @@ def prepare(
     metrics.say(f"{corpus.lines:,} pairs to train on, {valid.lines if valid else 0:,} to validate on")
     for part in ("vocabulary", "data"):
         shutil.rmtree(run / part, ignore_errors=True)
-    if teacher is not None:
-        vocabulary = teacher.vocabulary
+    if start or teacher:
+        vocabulary = (start or teacher).vocabulary  # type: ignore[union-attr]  # one of them is there
     else:
         vocabulary = train_vocabulary(
             config.vocabulary, read_lines(corpus.source), read_lines(corpus.target), config.train.seed
@@ -129,8 +136,9 @@ def prepare(
         source=vocabulary.source.get_piece_size(),
         target=vocabulary.target.get_piece_size(),
         # What a translator may hold to: it cuts lines that are longer than any the model has seen.
-        max_length=int(encoded.lengths()[0].max()),
+        max_length=max(int(encoded.lengths()[0].max()), start.config.vocabulary.max_length if start else 0),
     )
     sized_config = dataclasses.replace(config, vocabulary=sized)
     followed = None if teacher is None else Teacher.of(teacher)
-    Settings(sized_config, config.vocabulary, str(data.resolve()), languages, followed).save(run)
+    place = str(init.resolve()) if init else None
+    Settings(sized_config, config.vocabulary, str(data.resolve()), languages, followed, place).save(run)

@@ -20,6 +20,7 @@ from lite_nmt.train.footprint import Footprint, footprint
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.prepare import SETTINGS, Settings, Teacher, prepare
 from lite_nmt.train.processes import Processes
+from lite_nmt.train.start import starting_point
 from lite_nmt.train.trainer import Trainer, saved_checkpoints
 
 
@@ -41,6 +42,7 @@ def train(
     resume: bool = False,
     device: str = "auto",
     teacher: Path | None = None,
+    init: Path | None = None,
 ) -> Result:
     """Train a model into ``run``, or go on with the one that is there.
 
@@ -48,6 +50,7 @@ def train(
         config: on resumption its model must be the run's; recipe and search may differ, and are kept from then on.
         data: a folder with ``train.*`` and, if there is one, ``valid.*``; a prepared run needs none.
         teacher: a checkpoint or run for word-level distillation, see ``train.distill_weight``; a prepared run knows it.
+        init: a checkpoint to start from, whose model and vocabulary ``config`` must have; a prepared run knows its own.
 
     Raises:
         LiteNmtError: the data or the teacher cannot be used, the run folder is taken, or there is nothing to resume.
@@ -59,7 +62,7 @@ def train(
         refusal = None
         if processes.first:
             try:
-                _start(config, data, languages, run, resume, metrics, teacher)
+                _start(config, data, languages, run, resume, metrics, teacher, init)
             except LiteNmtError as error:
                 refusal = error
         if processes.agree(refusal is not None):
@@ -77,6 +80,7 @@ def _start(
     resume: bool,
     metrics: Metrics,
     teacher: Path | None,
+    init: Path | None,
 ) -> None:
     """Prepare the run folder, or check that the run in it can go on as asked."""
     followed = None if teacher is None else checkpoint.load(teacher)
@@ -102,7 +106,7 @@ def _start(
     missing = not run.exists()
     try:
         run.mkdir(parents=True, exist_ok=True)
-        prepare(config, data, languages, run, metrics, followed)
+        prepare(config, data, languages, run, metrics, followed, init)
     except (OSError, LiteNmtError) as error:
         if missing and not any(run.iterdir() if run.exists() else ()):
             run.rmdir()
@@ -134,6 +138,9 @@ def _continue(run: Path, resume: bool, processes: Processes, metrics: Metrics) -
     if resume and trainer.resume():
         metrics.rewind(trainer.progress.step)
         metrics.say(f"resuming at step {trainer.progress.step} of {config.train.steps}")
+    elif saved.init is not None:
+        start = starting_point(Path(saved.init), config, saved.languages)
+        checkpoint.restore(trainer.model, start.weights(), start.folder)
     with metrics.open(config.train.log_every):
         trainer.fit()
     found = finish(trainer) if processes.first else {}

@@ -63,6 +63,9 @@ def cases() -> dict[str, Config]:
         suffix = f"{norm}-renormalize" if outside else norm
         found[f"{name}-{suffix}"] = configure(name, weight_norm=norm, renormalize=outside, glu=True)
         found[f"lsra-{name}-{suffix}"] = configure(f"lsra-{name}", weight_norm=norm, renormalize=outside)
+    kept: dict[str, Any] = {"heads": 4, "kept_heads": [3, 1], "conv_widths": [6, 10], "ffn_widths": [5, 24]}
+    for name in FAMILIES:
+        found[f"{name}-pruned"] = configure(name, {"cross_heads": 4, "kept_cross_heads": [1, 3]}, **kept)
     return found
 
 
@@ -230,6 +233,9 @@ def test_alignment_is_a_distribution_over_the_sentence(name: str) -> None:
         ({}, {"mixer": "attention", "heads": 3}, r"model\.width is 16.*model\.encoder\.heads = 3"),
         ({}, {"mixer": "talk", "conv_heads": 5}, r"model\.width is 16.*model\.encoder\.conv_heads = 5"),
         ({}, {"mixer": "lsra", "heads": 16}, r"half of model\.width is 8.*model\.encoder\.heads = 16"),
+        ({"kept_cross_heads": [1, 3]}, {}, r"model\.kept_cross_heads holds 3, more than model\.cross_heads = 2"),
+        ({}, {"kept_heads": [3]}, r"model\.encoder\.kept_heads holds 3, more than model\.encoder\.heads = 2"),
+        ({}, {"conv_widths": [4, 5]}, r"model\.encoder\.conv_widths holds 5, which model\.encoder\.conv_heads = 2"),
         ({}, {"mixer": "lsra", "conv_heads": 3}, r"half of model\.width is 8.*model\.encoder\.conv_heads = 3"),
     ],
 )

@@ -41,6 +41,32 @@ def test_closed_form_trace_and_graph_agree(preset: str) -> None:
     assert figures(count_export(config, ODD)) == expected
 
 
+def pruned(preset: str) -> Config:
+    """Layers of which no two are alike."""
+    model = load_preset(preset).model
+    cross, stacks = model.cross_heads, {}
+    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        step = stack.conv_heads or 1
+        stacks[side] = {
+            "layers": 3,
+            "kept_heads": [stack.heads, 1, max(1, stack.heads - 1)],
+            "conv_widths": [5 * step, 3 * step, 8 * step],
+            "ffn_widths": [24, 3 * model.width, 1],
+        }
+    return load_preset(preset, {"model": {"kept_cross_heads": [1, cross, cross - 1], **stacks}})
+
+
+PRUNED = ["lite-transformer", "transformer", "lightconv", "dynamicconv", "talk"]
+
+
+@pytest.mark.parametrize("preset", [f"multi30k-{name}" for name in PRUNED] + ["wmt-lite-transformer-90m"])
+def test_they_agree_on_layers_of_different_widths(preset: str) -> None:
+    config = pruned(preset)
+    expected = figures(closed(config, ODD))
+    assert figures(profile(*unallocated(config, ODD))) == expected
+    assert figures(count_export(config, ODD)) == expected
+
+
 @pytest.mark.parametrize("preset", ["multi30k-lightconv", "multi30k-transformer", "multi30k-talk"])
 def test_they_agree_beyond_the_length_at_which_the_band_is_a_matrix(preset: str) -> None:
     config, of = load_preset(preset), Lengths(source=200, target=150)
@@ -49,11 +75,12 @@ def test_they_agree_beyond_the_length_at_which_the_band_is_a_matrix(preset: str)
     assert figures(count_export(config, of)) == expected
 
 
+@pytest.mark.parametrize("shape", [load_preset, pruned], ids=["whole", "pruned"])
 @pytest.mark.parametrize("preset", [p for p in preset_names() if p.startswith("multi30k-")] + ["wmt-transformer-base"])
-def test_activations_are_what_a_run_holds_or_a_little_less(preset: str) -> None:
+def test_activations_are_what_a_run_holds_or_a_little_less(preset: str, shape: Callable[[str], Config]) -> None:
     """PyTorch's frames hold a layer's input until the layer is done, and a short band is laid out as a matrix, several
     times over; the closed form counts neither."""
-    config = load_preset(preset)
+    config = shape(preset)
     heads = 0 if config.model.encoder.mixer == "attention" else config.model.encoder.conv_heads
     for of in (Lengths(), ODD):
         total, run = closed(config, of), profile(*unallocated(config, of))
