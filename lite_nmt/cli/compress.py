@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lite_nmt.cli.options import positive
+from lite_nmt.cli.structured_options import add_structured_options, importance_from, plan_from
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lite_nmt.compress.finetune import FineTuner
     from lite_nmt.compress.pipeline import CompressConfig
     from lite_nmt.compress.sensitivity import Curves
+    from lite_nmt.compress.structured import Plan
     from lite_nmt.models.checkpoint import Checkpoint
 
 T = TypeVar("T", int, float)
@@ -31,10 +33,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="make a checkpoint smaller: prune, quantise, pack",
         usage="lite-nmt compress CHECKPOINT --out DIR [--prune SHARE] [--bits N] [--finetune-steps N]\n"
         "       lite-nmt compress CHECKPOINT --out DIR --sensitivity [--target-size SIZE | --target-loss NATS]\n"
-        "       lite-nmt compress CHECKPOINT --out DIR --curves FILE (--target-size SIZE | --target-loss NATS)",
+        "       lite-nmt compress CHECKPOINT --out DIR --curves FILE (--target-size SIZE | --target-loss NATS)\n"
+        "       lite-nmt compress CHECKPOINT --out DIR [--heads SHARE] [--ffn SHARE] [--mult-adds N] ...",
         description="Prune the smallest weights, put the others into k-means codebooks, pack both. The result is a "
         "checkpoint as any other. Fine-tuning and measuring take the pairs of the run that the checkpoint lies in, or "
-        "those of --data.",
+        "those of --data. Heads, channels and layers are taken out by a call of their own: the result is to be trained "
+        "a little (`lite-nmt train --init`) before it is compressed.",
     )
     parser.add_argument("checkpoint", type=Path, help="folder of a run or a checkpoint")
     parser.add_argument("--out", type=Path, required=True, help="folder to write, new or empty")
@@ -61,6 +65,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_structured_options(parser)
     parser.set_defaults(usage_error=parser.error)
 
 
@@ -83,6 +88,11 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("--curves goes with --target-size or --target-loss, without --bits and --prune.")
     if args.sensitivity and (args.bits or args.prune or args.finetune_steps):
         args.usage_error("--sensitivity tries all --bits and --prune by itself, without fine-tuning.")
+    plan = plan_from(args)
+    if plan and (args.bits or args.prune or args.curves or args.sensitivity or args.finetune_steps):
+        args.usage_error(
+            "heads, channels and layers go by a call of their own; then train --init, then the rest."
+        )
     if args.threads:
         torch.set_num_threads(args.threads)
     saved = checkpoint.load(args.checkpoint)
@@ -99,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
         raise LiteNmtError(f"{args.out} exists already; choose another --out.")
     try:
         with tempfile.TemporaryDirectory() as scratch:
+            if plan:
+                return _shorten(args, saved, plan, Path(scratch))
             return (_measure if args.sensitivity else _compress)(args, saved, Path(scratch))
     finally:
         with contextlib.suppress(OSError):
@@ -139,6 +151,30 @@ def _compress(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int
         return 0
     parts = ", ".join(f"{name} {size:,}" for name, size in files.items())
     print(f"{args.out}: {after:,} bytes, {before / after:.1f} times smaller ({parts})")
+    return 0
+
+
+def _shorten(args: argparse.Namespace, saved: Checkpoint, plan: Plan, scratch: Path) -> int:
+    import json
+
+    from lite_nmt.compress.structured import save_structured
+    from lite_nmt.compress.validation import find_pairs, first
+    from lite_nmt.profiling.budget import quantity
+    from lite_nmt.profiling.cost import cost
+
+    pairs = find_pairs(saved, "train", args.data, scratch) if args.importance == "loss" else None
+    importance = importance_from(args, first(pairs, args.sentences) if pairs else None)
+    before, after = cost(saved.config), cost(save_structured(saved, plan, args.out, importance).config)
+    if args.json:
+        figures = {
+            name: {"mult_adds": total.mult_adds(), "parameters": total.parameters()}
+            for name, total in (("before", before), ("after", after))
+        }
+        print(json.dumps({"model": str(args.out), **figures}))
+    else:
+        spent = f"{quantity(before.mult_adds())} to {quantity(after.mult_adds())} Mult-Adds"
+        held = f"{quantity(before.parameters())} to {quantity(after.parameters())} parameters"
+        print(f"{args.out}: {spent}, {held} (paper count); train it a little: lite-nmt train --init {args.out}")
     return 0
 
 

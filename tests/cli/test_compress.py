@@ -12,6 +12,7 @@ import torch
 
 from lite_nmt.cli.main import main
 from lite_nmt.models import checkpoint
+from lite_nmt.profiling.cost import cost
 
 
 def text(*arguments: object) -> list[str]:
@@ -185,3 +186,25 @@ def test_wrong_usage(trained: Path, tmp_path: Path, options: list[str]) -> None:
         main(text("compress", trained, "--out", tmp_path / "out", *options))
     assert stopped.value.code == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_shorter_matrices_are_a_checkpoint_to_train_on(
+    trained: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = cost(checkpoint.load(trained).config)
+    printed, _ = done(capsys, trained, "--out", tmp_path / "less", "--ffn", 0.5, "--decoder-layers", 1, "--json")
+    after = cost(checkpoint.load(tmp_path / "less").config)
+    assert json.loads(printed)["after"] == {"mult_adds": after.mult_adds(), "parameters": after.parameters()}
+    assert after.mult_adds() < 0.8 * before.mult_adds()
+    assert main(text("train", "--init", tmp_path / "less", "--data", corpus, "--out", tmp_path / "run", "--set",
+                     "train.steps=2")) == 0  # fmt: skip
+    capsys.readouterr()
+    target = round(0.9 * before.mult_adds())
+    line, _ = done(capsys, trained, "--out", tmp_path / "loss", "--mult-adds", target, "--importance", "loss")
+    assert "train it a little" in line
+    assert cost(checkpoint.load(tmp_path / "loss").config).mult_adds() <= target
+    with pytest.raises(SystemExit, match="2"):
+        main(text("compress", trained, "--out", tmp_path / "both", "--ffn", 0.5, "--bits", 4))
+    assert "the share of FFN channels to remove is 1.5" in refused(
+        capsys, trained, "--out", tmp_path / "x", "--ffn", 1.5
+    )
