@@ -42,14 +42,7 @@ def pack(books: Sequence[Book]) -> Packed:
     streams: list[bytes] = []
     for book in books:
         codes = np.concatenate([part.ravel() for part in book.codes.values()])
-        there = codes != 0
-        kept, positions, indices = None, b"", _squeeze(_join(codes, book.bits))
-        if book.codebook[0] == 0:
-            # Either zero is a code like the others, or positions are coded apart, a bit each. Which is smaller
-            # depends on how many zeros there are, and on how the codes fill a byte.
-            apart = _squeeze(np.packbits(there).tobytes()), _squeeze(_join(codes[there] - 1, book.bits))
-            if sum(map(len, apart)) < len(indices):
-                kept, (positions, indices) = int(there.sum()), apart
+        kept, positions, indices = encode(codes, book.bits, bool(book.codebook[0] == 0))
         own = _squeeze(book.codebook.astype(TYPES[book.codebook.dtype.name]).tobytes()), positions, indices
         entries.append(
             {
@@ -66,6 +59,24 @@ def pack(books: Sequence[Book]) -> Packed:
     body = len(header).to_bytes(LENGTH, "little") + header + b"".join(streams)
     size = 4 * sum(codes.size for book in books for codes in book.codes.values())
     return Packed(MAGIC + hashlib.sha256(body).digest() + body, size)
+
+
+def encode(codes: Codes, bits: int, zero: bool) -> tuple[int | None, bytes, bytes]:
+    """Entropy-code a book's codes.
+
+    Either all are coded alike, or, where code 0 is ``zero``, the positions of the others are coded apart, a bit each.
+    Which is smaller depends on how many zeros there are, and on how the codes fill a byte.
+
+    Returns:
+        How many codes are not zero, or None where all are coded alike; positions; codes.
+    """
+    alike = _squeeze(_join(codes, bits))
+    if zero:
+        there = codes != 0
+        apart = _squeeze(np.packbits(there).tobytes()), _squeeze(_join(codes[there] - 1, bits))
+        if sum(map(len, apart)) < len(alike):
+            return int(there.sum()), *apart
+    return None, b"", alike
 
 
 def unpack(content: bytes, limit: int, where: str) -> list[Book]:

@@ -90,9 +90,7 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("--sensitivity tries all --bits and --prune by itself, without fine-tuning.")
     plan = plan_from(args)
     if plan and (args.bits or args.prune or args.curves or args.sensitivity or args.finetune_steps):
-        args.usage_error(
-            "heads, channels and layers go by a call of their own; then train --init, then the rest."
-        )
+        args.usage_error("heads, channels and layers go by a call of their own; then train --init, then the rest.")
     if args.threads:
         torch.set_num_threads(args.threads)
     saved = checkpoint.load(args.checkpoint)
