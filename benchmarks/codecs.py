@@ -7,13 +7,12 @@ histograms that ANS needs. ANS comes with ``pip install constriction``, and is l
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import lzma
 import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import zstandard
@@ -53,7 +52,7 @@ def lzma_alone(codes: Codes, bits: int) -> int:
 
 def ans(codes: Codes, bits: int) -> int:
     """Asymmetric numeral systems over one static histogram, stored as two bytes a code."""
-    stream: Any = importlib.import_module("constriction").stream  # by name: it may be missing, to type checkers too
+    stream = importlib.import_module("constriction").stream
     counts = np.bincount(codes, minlength=2**bits).astype(np.float64)
     coder = stream.stack.AnsCoder()
     coder.encode_reverse(codes.astype(np.int32), stream.model.Categorical(counts / counts.sum(), perfect=False))
@@ -78,9 +77,7 @@ def main() -> None:
     parser.add_argument("--machine", help="what to call the machine, if it is not this one's plain description")
     args = parser.parse_args()
     coders = dict(CODERS)
-    try:
-        import constriction  # noqa: F401  # is it there?
-    except ImportError:
+    if importlib.util.find_spec("constriction") is None:
         del coders["ANS"]
         print("constriction is not installed; ANS is left out", file=sys.stderr)
     model = checkpoint.load(args.checkpoint).model()
