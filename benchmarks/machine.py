@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import platform
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
+from lite_nmt.profiling import latency
+
 
 def machine() -> str:
-    """Processor, system and versions, in one line."""
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        name = f"{len(models)} cores of {models[0]}" if models else name
-    return (
-        f"{name}; {platform.system()} {platform.machine()}; Python {platform.python_version()}; "
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads"
-    )
+    """Processor, system, versions and threads, in one line."""
+    return f"{latency.machine()}, {torch.get_num_threads()} threads"
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:

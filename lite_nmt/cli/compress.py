@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from lite_nmt.models.checkpoint import Checkpoint
 
 T = TypeVar("T", int, float)
-MARGIN = 500  # bytes by which a manifest grows when it lists compressed files
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
