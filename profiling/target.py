@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lite_nmt.config import Config, from_dict, load_toml, merge, parse_setting, preset_names, preset_table
 from lite_nmt.errors import LiteNmtError
 
+if TYPE_CHECKING:
+    from lite_nmt.models.checkpoint import Checkpoint
+
+ENDINGS = (".toml", ".onnx", ".zip")
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 10_000_000  # bytes; a longer one is no manifest of ours
 
@@ -24,6 +29,7 @@ class Target:
     kind: str
     config: Config | None
     path: Path | None = None
+    saved: Checkpoint | None = None
 
 
 def find_target(text: str, settings: Sequence[str] = ()) -> Target:
@@ -37,7 +43,7 @@ def find_target(text: str, settings: Sequence[str] = ()) -> Target:
     """
     path = Path(text)
     overrides = [parse_setting(setting) for setting in settings]
-    if text in preset_names():
+    if text in preset_names() or not (path.exists() or path.suffix in ENDINGS):
         return Target(text, "preset", from_dict(Config, merge(preset_table(text), *overrides)))
     if path.suffix == ".toml":
         return Target(text, "configuration", from_dict(Config, merge(load_toml(path), *overrides)), path)
@@ -50,27 +56,24 @@ def find_target(text: str, settings: Sequence[str] = ()) -> Target:
     if path.is_dir():
         from lite_nmt.models import checkpoint
 
-        return Target(text, "checkpoint", checkpoint.load(path).config, path)
-    if path.exists():
-        raise LiteNmtError(f"{text} is neither a .toml configuration, a .onnx graph nor a folder.")
-    preset_table(text)  # refuses it, and suggests the nearest name
-    raise AssertionError
+        saved = checkpoint.load(path)
+        return Target(text, "checkpoint", saved.config, path, saved)
+    raise LiteNmtError(f"{text} is neither a .toml configuration, a .onnx graph nor a folder.")
 
 
 def _bundle(path: Path) -> Config:
     """The configuration that a bundle's manifest holds."""
     try:
-        if path.is_dir():
-            size, read = (path / MANIFEST).stat().st_size, (path / MANIFEST).read_bytes
-        else:
-            archive = zipfile.ZipFile(path)
-            size, read = archive.getinfo(MANIFEST).file_size, lambda: archive.read(MANIFEST)
-        if size > MANIFEST_LIMIT:
-            raise LiteNmtError(f"{path}: {MANIFEST} is {size:,} bytes long; that is no bundle.")
-        manifest: Any = json.loads(read())
+        with ExitStack() as stack:
+            folder = path if path.is_dir() else zipfile.Path(stack.enter_context(zipfile.ZipFile(path)))
+            with (folder / MANIFEST).open("rb") as file:
+                content = file.read(MANIFEST_LIMIT + 1)
+        if len(content) > MANIFEST_LIMIT:
+            raise LiteNmtError(f"{path}: {MANIFEST} is over {MANIFEST_LIMIT:,} bytes long; that is no bundle.")
+        manifest: Any = json.loads(content)
     except OSError as error:
-        raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
-    except (KeyError, ValueError, zipfile.BadZipFile, RecursionError) as error:
+        raise LiteNmtError(f"cannot read {path}: {error.strerror or f'it holds no {MANIFEST}'}.") from error
+    except (ValueError, zipfile.BadZipFile, RuntimeError) as error:  # an encrypted one is a RuntimeError
         raise LiteNmtError(f"{path} is not a bundle: {error}.") from error
     if not isinstance(manifest, Mapping) or "config" not in manifest:
         raise LiteNmtError(f"{path} is not a bundle: its {MANIFEST} holds no configuration.")

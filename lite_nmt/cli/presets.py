@@ -87,14 +87,11 @@ def _table_lines(where: str, table: dict[str, Any]) -> list[str]:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from lite_nmt.cli.console import console
     from lite_nmt.profiling.budget import quantity
 
-    console = Console()
-    if not console.is_terminal:
-        console.width = 160  # piped text is cut by nobody
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
     table.caption = "Mult-Adds for 30 to 30 tokens, and parameters: paper count, then full (docs/counting.md)."
     table.add_column("preset", no_wrap=True)
@@ -108,4 +105,4 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         budget = "100M" if fits["100M"] else "500M" if fits["500M"] else "-"
         within = f"{budget:4} {'10M' if fits['10M parameters'] else '-'}"
         table.add_row(row["name"], *figures, within, row["description"])
-    console.print(table)
+    console().print(table)

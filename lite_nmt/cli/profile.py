@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lite_nmt.cli.console import console
 from lite_nmt.cli.options import positive
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _reproduce(as_json: bool) -> int:
     if as_json:
         print(json.dumps(reproduce.as_json(rows), indent=2))
     else:
-        _console().print(reproduce.render(rows))
+        console().print(reproduce.render(rows))
     return 0 if all(row.passes for row in rows) else 1
 
 
@@ -162,10 +163,7 @@ def _dims(given: list[str]) -> dict[str, int]:
 
 
 def _latency(target: Target, args: argparse.Namespace) -> Latency:
-    from pathlib import Path
-
     from lite_nmt.errors import LiteNmtError
-    from lite_nmt.models import checkpoint
     from lite_nmt.models.translation import TranslationModel
     from lite_nmt.profiling.latency import measure
 
@@ -176,8 +174,7 @@ def _latency(target: Target, args: argparse.Namespace) -> Latency:
     of = _lengths(args)
     if of.batch != 1:
         raise LiteNmtError(f"--latency is measured at batch 1, not {of.batch}.")
-    trained = target.kind == "checkpoint"
-    model = checkpoint.load(Path(args.target)).model() if trained else TranslationModel(target.config)
+    model = target.saved.model() if target.saved else TranslationModel(target.config)
     return measure(model, of.source, of.target, of.beam, args.threads, modules=args.modules)
 
 
@@ -208,21 +205,12 @@ def _print(
             data["latency"] = to_json(latency)
         print(json.dumps(data, indent=2))
         return
-    console = _console()
+    output = console()
     of = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
-    console.print(f"{target.name} ({target.kind})" + (f", {of}" if of else "") + "\n")
-    console.print(report.render(total))
+    output.print(f"{target.name} ({target.kind})" + (f", {of}" if of else "") + "\n")
+    output.print(report.render(total))
     if latency:
         from lite_nmt.profiling.latency import render
 
-        console.print("")
-        console.print(render(latency))
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 160  # piped text is cut by nobody
-    return console
+        output.print("")
+        output.print(render(latency))

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lite_nmt.cli.console import console
 from lite_nmt.cli.options import positive
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from lite_nmt.profiling.contest import Result
     from lite_nmt.profiling.predict import Target
     from lite_nmt.profiling.search import Candidate
@@ -100,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
                 raise LiteNmtError(f"--choose is {chosen} and {len(best)} shapes are listed; raise --top or --each.")
             output.write(as_toml(best[chosen - 1].name, best[chosen - 1].config).encode())
     if not args.json:
-        _console().print(render(best, target, len(models)))
+        console().print(render(best, target, len(models)))
     results = _train(args, best, target, settings) if args.train_top else []
     if args.json:
         asked = {name: getattr(args, name) for name in ("budget", "count", "rank", "target", "write")}
@@ -109,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     elif results:
         from lite_nmt.profiling import contest
 
-        _console().print("", contest.render(results, target), sep="\n")
+        console().print("", contest.render(results, target), sep="\n")
     return 0
 
 
@@ -176,12 +175,3 @@ def _train(
 
 def _languages(args: argparse.Namespace) -> tuple[str, str]:
     return args.src or "de", args.tgt or "en"
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 160  # piped text is cut by nobody
-    return console
