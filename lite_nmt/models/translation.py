@@ -86,13 +86,20 @@ class TranslationModel(nn.Module):
         Returns:
             Scores of the next token, N V, and the next state.
         """
+        x, state = self.advance(token, position, state, memory, keep)
+        return self.project(x), state
+
+    def advance(
+        self, token: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
+    ) -> tuple[Tensor, State]:
+        """:meth:`step` without the projection to the vocabulary: N C, and the next state."""
         x = self.target(token, torch.as_tensor(position, device=token.device))
         after: State = {}
         for name, layer in self.decoder_layers():
             own, known = without_prefix(name, state), without_prefix(name, memory)
             x, own = layer.step(x, position, own, known, keep)
             after |= prefixed(name, own)
-        return self.project(self.decoder_norm(x)), after
+        return self.decoder_norm(x), after
 
     def alignment(self, target: Tensor, memory: State, keep: Tensor) -> Tensor:
         """The last layer's attention to the source, averaged over the heads: B T S."""

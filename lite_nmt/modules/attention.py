@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lite_nmt.modules.mixer import Mixer, State
+from lite_nmt.ops.attend import attend
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -68,7 +68,7 @@ class SelfAttention(Mixer):
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
         mask = self.allowed(x.shape[1], keep, x.device)
         dropout = self.dropout if self.training else 0.0
-        return self.out(merge_heads(F.scaled_dot_product_attention(q, k, v, mask, dropout)))
+        return self.out(merge_heads(attend(q, k, v, mask, dropout)))
 
     def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         q, k, _ = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
@@ -81,12 +81,11 @@ class SelfAttention(Mixer):
         return {"key": empty, "value": empty}
 
     def step(self, x: Tensor, position: int | Tensor, state: State) -> tuple[Tensor, State]:
-        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x.unsqueeze(1)).chunk(3, -1))
+        q, k, v = self.qkv(x).view(x.shape[0], 3 * self.heads, 1, -1).chunk(3, 1)  # N H 1 R
         key, value = torch.cat([state["key"], k], 2), torch.cat([state["value"], v], 2)
         if self.window is not None:
             key, value = key[:, :, -self.window :], value[:, :, -self.window :]
-        mixed = F.scaled_dot_product_attention(q, key, value)
-        return self.out(merge_heads(mixed)).squeeze(1), {"key": key, "value": value}
+        return self.out(attend(q, key, value).view(x.shape[0], -1)), {"key": key, "value": value}
 
 
 class CrossAttention(nn.Module):
@@ -115,11 +114,20 @@ class CrossAttention(nn.Module):
         return {"key": key, "value": value}
 
     def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
-        """Attend from x, B T C, to a memory whose padding ``keep``, B S, leaves out."""
-        q = split_heads(self.q(x), self.heads)
+        """Attend to a memory whose padding ``keep``, B S, leaves out.
+
+        It does not look across target time, so that a sentence's steps and its hypotheses are alike.
+
+        Args:
+            x: B T C, N T C or N C, where N is B times the beam, a sentence's hypotheses side by side.
+
+        Returns:
+            The shape of ``x``.
+        """
+        q = split_heads(self.q(x).view(keep.shape[0], -1, self.q.out_features), self.heads)
         dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(q, memory["key"], memory["value"], keep[:, None, None, :], dropout)
-        return self.out(merge_heads(mixed))
+        mixed = attend(q, memory["key"], memory["value"], keep[:, None, None, :], dropout)
+        return self.out(merge_heads(mixed).view(*x.shape[:-1], -1))
 
     def weights(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
         """The attention itself, averaged over the heads: B T S, each row a distribution over the source."""

@@ -75,11 +75,10 @@ class DecoderLayer(nn.Module):
         self.mix, self.look, self.feed = (Residual(width, dropout, pre) for _ in range(3))
 
     def rest(self, x: Tensor, mixed: Tensor, memory: State, keep: Tensor) -> Tensor:
-        """All that follows the mixer: it does not look across target time, so that steps and hypotheses are alike."""
-        shape = x.shape
-        x = self.mix.leave(x, mixed).view(keep.shape[0], -1, shape[-1])
+        """All that follows the mixer: the same for one step and for many."""
+        x = self.mix.leave(x, mixed)
         x = self.look.leave(x, self.cross(self.look.enter(x), memory, keep))
-        return self.feed.leave(x, self.ffn(self.feed.enter(x))).view(shape)
+        return self.feed.leave(x, self.ffn(self.feed.enter(x)))
 
     def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
         """x: N T C, where N is the memory's batch times the beam, a sentence's hypotheses side by side."""

@@ -116,6 +116,8 @@ def banded_step(window: Tensor, weights: Tensor) -> Tensor:
     """
     batch, taps, channels = window.shape
     heads = weights.shape[-2]
+    if weights.dim() == 2:
+        return (window * weights.repeat_interleave(channels // heads, 0).t()).sum(1)
     split = window.view(batch, taps, heads, channels // heads)
     return (split * weights.transpose(-1, -2).unsqueeze(-1)).sum(1).view(batch, channels)
 

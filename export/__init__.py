@@ -1,0 +1,1 @@
+"""Graphs for the device, the bundle that holds them, and what runs it."""

@@ -1,0 +1,235 @@
+"""The model's graphs in ONNX: encoder, decoder step, and whole searches, in which a step is the body of a Loop."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+import torch
+from onnx_ir.passes.common import NameFixPass
+from torch import Tensor, nn
+from torch.export import Dim
+
+from lite_nmt.config import DecodeConfig
+from lite_nmt.data.vocabulary import EOS
+from lite_nmt.export import graphs
+from lite_nmt.models.translation import TranslationModel
+
+OPSET = 20
+ENCODER, STEP, GREEDY, BEAM = "encoder.onnx", "step.onnx", "greedy.onnx", "beam.onnx"
+
+# Of the example that is traced. They differ, so that no two are taken for one.
+_SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7}
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A tensor by its sizes; those that differ from call to call are named."""
+
+    sizes: tuple[int | Dim, ...] = ()
+    dtype: torch.dtype = torch.float32
+
+    def example(self) -> Tensor:
+        """A tensor of this kind, contiguous."""
+        return torch.ones([s if isinstance(s, int) else _SIZES[s.__name__] for s in self.sizes], dtype=self.dtype)
+
+    def free(self) -> dict[int, Dim]:
+        """Named axes, as torch.export wants them."""
+        return {i: s for i, s in enumerate(self.sizes) if not isinstance(s, int)}
+
+    def shape(self) -> ir.Shape:
+        """The same for ONNX."""
+        return ir.Shape([s if isinstance(s, int) else s.__name__ for s in self.sizes])
+
+
+Argument = Axes | dict[str, Axes]
+
+
+def export_graphs(model: TranslationModel, decode: DecodeConfig) -> dict[str, ir.Model]:
+    """Every graph of a model, by file name.
+
+    Args:
+        model: in eval mode, on the CPU.
+        decode: defaults of the searches' inputs.
+    """
+    tokens = torch.int64
+    batch, length, past = Dim("batch"), Dim("source"), Dim("past")
+    width = Dim("width", max=(model.project.out_features - EOS) // 2)  # so many continuations are compared
+    first = model.initial_state(1)
+    greedy = {name: Axes((batch, *(size or past for size in x.shape[1:]))) for name, x in first.items()}
+    beam = {name: Axes((batch, width, *axes.sizes[1:])) for name, axes in greedy.items()}
+    scalar, row, wide = Axes((), tokens), Axes((batch,), tokens), Axes((batch, width), tokens)
+    source, text = Axes((batch, length), tokens), Axes((batch, width, past), tokens)
+    number, numbers = Axes((batch,)), Axes((batch, width))
+    with torch.no_grad():
+        known = model.memory(model.encode(source.example(), source.example() > 0))
+    memory = {name: Axes((batch, x.shape[1], length, x.shape[3])) for name, x in known.items()}
+    limits: dict[str, Argument] = {"source": source, "max_length": scalar, "min_length": scalar}
+    fixed: dict[str, Argument] = {"limits": row, "min_length": scalar, "source": source, "memory": memory}
+
+    encoder = trace(graphs.Encode(model), {"source": source}, [f"memory.{name}" for name in memory])
+    step = trace(
+        graphs.DecodeStep(model),
+        {"source": source, "token": wide, "parent": wide, "position": scalar, "memory": memory, "state": beam},
+        ["logits", *(f"next.{name}" for name in beam)],
+    )
+    greedy_step = trace(
+        graphs.GreedyStep(model),
+        {
+            "position": scalar,
+            "token": row,
+            "total": number,
+            "going": Axes((batch,), torch.bool),
+            "state": greedy,
+            **fixed,
+        },
+    )
+    beam_step = trace(
+        graphs.BeamStep(model, decode.penalty),
+        {
+            "position": scalar,
+            "token": wide,
+            "total": numbers,
+            "history": text,
+            "ended": row,
+            "texts": text,
+            "logprobs": numbers,
+            "scores": numbers,
+            "state": beam,
+            "length_penalty": Axes(),
+            **fixed,
+        },
+    )
+    begin = trace(graphs.GreedyBegin(model), limits)
+    beam_begin = trace(graphs.BeamBegin(model), {**limits, "slots": Axes((width,), tokens)})
+    end = trace(
+        graphs.GreedyEnd(decode.penalty),
+        {"tokens": Axes((past, batch), tokens), "total": number, "length_penalty": Axes()},
+    )
+    return {
+        ENCODER: encoder,
+        STEP: step,
+        GREEDY: _search(encoder.clone(), begin, greedy_step, decode, end),
+        BEAM: _search(encoder.clone(), beam_begin, beam_step, decode),
+    }
+
+
+def _search(
+    encoder: ir.Model, begin: ir.Model, step: ir.Model, decode: DecodeConfig, end: ir.Model | None = None
+) -> ir.Model:
+    """One graph from source to target: encode, begin, then the step until it says that nothing goes on.
+
+    Its inputs but the source have defaults, so that a caller who is content with them gives the source alone.
+    """
+    graph = encoder.graph
+    known = {value.name: value for value in (*graph.inputs, *graph.outputs)}
+    graph.outputs.clear()
+    defaults = {"max_length": decode.max_length, "min_length": decode.min_length}
+    tensors = {name: np.array(value, np.int64) for name, value in defaults.items()}
+    tensors["length_penalty"] = np.array(decode.length_penalty, np.float32)
+    if end is None:
+        tensors["beam"] = np.array(decode.beam, np.int64)
+    for name, value in tensors.items():
+        known[name] = _constant(graph, name, value)
+        graph.inputs.append(known[name])
+    if end is None:
+        zero, one = (_constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
+        known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
+    limits, *first = _inline(graph, begin.graph, known)
+    known["limits"] = limits
+
+    # Position and what changes are the body's own; all else it sees in the graph around it.
+    body = step.graph
+    position, *inputs = list(body.inputs)
+    carried = inputs[: len(first)]
+    ir.convenience.replace_all_uses_with(inputs[len(first) :], [known[v.name] for v in inputs[len(first) :]])
+    going = ir.Value(name="going_on", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
+    body.inputs.clear()
+    body.inputs.extend([position, going, *carried])
+    for value in (*carried, *body.outputs):
+        value.shape = None  # what is said grows, and so does what is remembered
+    for name, value in list(body.initializers.items()):
+        if name in graph.initializers and name.startswith("model."):
+            value.replace_all_uses_with(graph.initializers[name])
+            del body.initializers[name]
+
+    one = _constant(graph, "limits.one", np.array(1, np.int64))
+    most = _node(graph, "Add", [_node(graph, "ReduceMax", [limits], keepdims=0)[0], one])[0]
+    yes = _constant(graph, "going", np.array(True))
+    *found, last = _node(graph, "Loop", [most, yes, *first], outputs=len(body.outputs) - 1, body=body)
+    if end is None:
+        _, _, _, _, target, logprob, score = [*found, last][:7]
+    else:
+        known |= {"tokens": last, "total": found[1]}
+        target, score, logprob = _inline(graph, end.graph, known)
+    for name, value, kind in (("target", target, "INT64"), ("score", score, "FLOAT"), ("logprob", logprob, "FLOAT")):
+        output = _node(graph, "Identity", [value])[0]
+        output.name, output.type = name, ir.TensorType(ir.DataType[kind])
+        output.shape = ir.Shape(["batch", "beam", "length"][: 3 if name == "target" else 2])
+        graph.outputs.append(output)
+    NameFixPass()(encoder)
+    return encoder
+
+
+def _constant(graph: ir.Graph, name: str, value: np.ndarray) -> ir.Value:
+    tensor = ir.tensor(value, name=name)
+    constant = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
+    graph.register_initializer(constant)
+    return constant
+
+
+def _node(
+    graph: ir.Graph, kind: str, inputs: Sequence[ir.Value], outputs: int = 1, **attributes: object
+) -> Sequence[ir.Value]:
+    node = ir.node(kind, inputs, attributes, num_outputs=outputs)
+    graph.append(node)
+    return node.outputs
+
+
+def _inline(graph: ir.Graph, part: ir.Graph, known: Mapping[str, ir.Value]) -> list[ir.Value]:
+    """Put another graph's nodes at the end of this one; inputs are found by name.
+
+    Returns:
+        What were its outputs.
+    """
+    ir.convenience.replace_all_uses_with(part.inputs, [known[v.name] for v in part.inputs])
+    outputs = list(part.outputs)
+    part.outputs.clear()
+    for value in list(part.initializers.values()):
+        del part.initializers[value.name]
+        value.name = f"{id(part)}.{value.name}"
+        graph.register_initializer(value)
+    nodes = list(part)
+    part.remove(nodes)
+    graph.extend(nodes)
+    return outputs
+
+
+def trace(module: nn.Module, arguments: Mapping[str, Argument], outputs: Sequence[str] = ()) -> ir.Model:
+    """Export one module; inputs are named as its arguments, those in a dictionary as ``argument.key``."""
+    example: dict[str, object] = {}
+    dims: dict[str, object] = {}
+    names: dict[str, Axes] = {}
+    for name, argument in arguments.items():
+        if isinstance(argument, Axes):
+            example[name], dims[name] = argument.example(), argument.free()
+            names[name] = argument
+        else:
+            example[name] = {key: axes.example() for key, axes in argument.items()}
+            dims[name] = {key: axes.free() for key, axes in argument.items()}
+            names |= {f"{name}.{key}": axes for key, axes in argument.items()}
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of PyTorch's exporter, about itself
+        program = torch.export.export(module.eval(), (), example, dynamic_shapes=dims)
+        exported = torch.onnx.export(program, dynamo=True, verbose=False, opset_version=OPSET)
+    assert exported is not None  # typed as optional for the older exporter
+    model = exported.model
+    for value, (name, axes) in zip(model.graph.inputs, names.items(), strict=True):
+        value.name, value.shape = name, axes.shape()
+    for value, name in zip(model.graph.outputs, outputs or [v.name for v in model.graph.outputs], strict=True):
+        value.name = name
+    return model
