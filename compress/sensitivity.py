@@ -14,7 +14,7 @@ from lite_nmt.compress.packing import pack
 from lite_nmt.compress.pipeline import layer_of
 from lite_nmt.compress.prune import prune
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.models.checkpoint import write_whole
+from lite_nmt.manifest import write_whole
 
 SPARSITIES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 BITS = tuple(range(MIN_BITS, MAX_BITS + 1))

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import logging
+import hashlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 import torch
-from onnx_ir.passes.common import NameFixPass
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass, NameFixPass, RemoveUnusedNodesPass
 from torch import Tensor, nn
 from torch.export import Dim
 
+from lite_nmt import __version__
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import EOS
 from lite_nmt.export import graphs
+from lite_nmt.export.bundle import WEIGHTS
+from lite_nmt.export.precision import constant
+from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP
 from lite_nmt.models.translation import TranslationModel
 
 OPSET = 20
-ENCODER, STEP, GREEDY, BEAM = "encoder.onnx", "step.onnx", "greedy.onnx", "beam.onnx"
+ALIGNED = 64  # bytes; where a weight begins in the file, so that it can be mapped
 
 # Of the example that is traced. They differ, so that no two are taken for one.
 _SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7}
@@ -49,12 +53,15 @@ class Axes:
 Argument = Axes | dict[str, Axes]
 
 
-def export_graphs(model: TranslationModel, decode: DecodeConfig) -> dict[str, ir.Model]:
+def export_graphs(
+    model: TranslationModel, decode: DecodeConfig, convert: Callable[[ir.Model], None] = lambda graph: None
+) -> dict[str, ir.Model]:
     """Every graph of a model, by file name.
 
     Args:
         model: in eval mode, on the CPU.
         decode: defaults of the searches' inputs.
+        convert: changes the weights of each part.
     """
     tokens = torch.int64
     batch, length, past = Dim("batch"), Dim("source"), Dim("past")
@@ -110,6 +117,9 @@ def export_graphs(model: TranslationModel, decode: DecodeConfig) -> dict[str, ir
         graphs.GreedyEnd(decode.penalty),
         {"tokens": Axes((past, batch), tokens), "total": number, "length_penalty": Axes()},
     )
+    for part in (encoder, step, greedy_step, beam_step):
+        convert(part)
+        RemoveUnusedNodesPass()(part)
     return {
         ENCODER: encoder,
         STEP: step,
@@ -134,10 +144,10 @@ def _search(
     if end is None:
         tensors["beam"] = np.array(decode.beam, np.int64)
     for name, value in tensors.items():
-        known[name] = _constant(graph, name, value)
+        known[name] = constant(graph, name, value)
         graph.inputs.append(known[name])
     if end is None:
-        zero, one = (_constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
+        zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
     limits, *first = _inline(graph, begin.graph, known)
     known["limits"] = limits
@@ -157,9 +167,9 @@ def _search(
             value.replace_all_uses_with(graph.initializers[name])
             del body.initializers[name]
 
-    one = _constant(graph, "limits.one", np.array(1, np.int64))
+    one = constant(graph, "limits.one", np.array(1, np.int64))
     most = _node(graph, "Add", [_node(graph, "ReduceMax", [limits], keepdims=0)[0], one])[0]
-    yes = _constant(graph, "going", np.array(True))
+    yes = constant(graph, "going", np.array(True))
     *found, last = _node(graph, "Loop", [most, yes, *first], outputs=len(body.outputs) - 1, body=body)
     if end is None:
         _, _, _, _, target, logprob, score = [*found, last][:7]
@@ -173,13 +183,6 @@ def _search(
         graph.outputs.append(output)
     NameFixPass()(encoder)
     return encoder
-
-
-def _constant(graph: ir.Graph, name: str, value: np.ndarray) -> ir.Value:
-    tensor = ir.tensor(value, name=name)
-    constant = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
-    graph.register_initializer(constant)
-    return constant
 
 
 def _node(
@@ -233,3 +236,38 @@ def trace(module: nn.Module, arguments: Mapping[str, Argument], outputs: Sequenc
     for value, name in zip(model.graph.outputs, outputs or [v.name for v in model.graph.outputs], strict=True):
         value.name = name
     return model
+
+
+def serialize(models: Mapping[str, ir.Model]) -> dict[str, bytes]:
+    """The files of some graphs: each its own, and one of the weights that they share."""
+    weights = bytearray()
+    places: dict[bytes, int] = {}
+    files = {}
+    for name, model in models.items():
+        ClearMetadataAndDocStringPass()(model)
+        for value in _large(model):
+            assert value.const_value is not None
+            content = value.const_value.tobytes()
+            key = hashlib.sha256(content).digest()
+            if key not in places:
+                weights += bytes(-len(weights) % ALIGNED)
+                places[key] = len(weights)
+                weights += content
+            tensor = value.const_value
+            value.const_value = ir.ExternalTensor(
+                WEIGHTS, places[key], len(content), tensor.dtype, shape=tensor.shape, name=str(value.name)
+            )
+        proto = ir.to_proto(model)
+        proto.producer_name, proto.producer_version = "lite-nmt", __version__
+        files[name] = proto.SerializeToString()
+    return {**files, WEIGHTS: bytes(weights)}
+
+
+def _large(model: ir.Model) -> list[ir.Value]:
+    """Constants that are kept beside the graph."""
+    return [
+        value
+        for graph in model.graphs()
+        for value in graph.initializers.values()
+        if value.const_value is not None and value.const_value.nbytes >= 1024
+    ]

@@ -27,6 +27,7 @@ VERBS = (
     "translate",
     "evaluate",
     "compress",
+    "export",
     "visualize",
     "plot",
     "presets",
@@ -34,6 +35,16 @@ VERBS = (
     "search",
     "corpus",
 )
+
+# The extra that brings a package which only some verbs need.
+EXTRAS = {
+    **dict.fromkeys(("torch", "sacrebleu", "safetensors", "rich", "matplotlib", "sklearn", "zstandard"), "train"),
+    **dict.fromkeys(("onnx_ir", "onnxscript", "onnx"), "export"),
+    "onnxruntime": "runtime",
+    "fvcore": "profile",
+    "ctranslate2": "bench",
+    "executorch": "executorch",
+}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -71,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What is still buffered must not be flushed to the closed pipe when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (LiteNmtError, MemoryError, OSError, RuntimeError) as error:
+    except (LiteNmtError, ImportError, MemoryError, OSError, RuntimeError) as error:
         sentence = _sentence(error)
         if sentence is None:
             raise
@@ -83,6 +94,8 @@ def _sentence(error: Exception) -> str | None:
     """What to tell the user, or None for what should not happen."""
     if isinstance(error, LiteNmtError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError) and (package := str(error.name).partition(".")[0]) in EXTRAS:
+        return f"this needs {package}, which is not installed; pip install 'lite-nmt[{EXTRAS[package]}]'."
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         return where + ("the disk is full." if error.errno == errno.ENOSPC else f"{error.strerror or error}.")

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     from lite_nmt.evaluate.attention import NEAR
     from lite_nmt.evaluate.pictures import pictures
-    from lite_nmt.models.checkpoint import write_whole
+    from lite_nmt.manifest import write_whole
 
     readings = _readings(args)
     args.out.mkdir(parents=True, exist_ok=True)

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import BOS, EOS
-from lite_nmt.errors import LiteNmtError
+from lite_nmt.decode.hypothesis import Hypothesis, check, hypothesis, length_limit, ranked
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.modules.mixer import State
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A finished translation. ``score`` is ``logprob`` (natural logarithm, the end marker's included) after
-    the length penalty; it is what hypotheses are ranked by."""
-
-    tokens: tuple[int, ...]  # without the end marker
-    score: float
-    logprob: float
 
 
 def search(
@@ -47,12 +36,7 @@ def search(
     Raises:
         LiteNmtError: the settings contradict one another, or the model's scores are not numbers.
     """
-    if not 1 <= nbest <= decode.beam:
-        raise LiteNmtError(f"nbest is {nbest}; it must be between 1 and decode.beam = {decode.beam}.")
-    if 0 < decode.max_length < decode.min_length:
-        raise LiteNmtError(
-            f"decode.min_length is {decode.min_length}, more than decode.max_length = {decode.max_length}."
-        )
+    check(decode, nbest)
     if not len(source):
         return []
     # The source's end marker is not counted: lengths in DecodeConfig leave it out.
@@ -62,9 +46,7 @@ def search(
         memory = model.memory(model.encode(source, keep))
         run = _greedy if decode.beam == 1 else _beam
         found = run(model, memory, keep, limits, decode)
-    if not all(hypotheses and math.isfinite(hypotheses[0].logprob) for hypotheses in found):
-        raise LiteNmtError("the model's scores are not finite numbers; the checkpoint's training diverged.")
-    return [sorted(hypotheses, key=lambda h: -h.score)[:nbest] for hypotheses in found]
+    return [ranked(hypotheses)[:nbest] for hypotheses in found]
 
 
 def _greedy(
@@ -87,7 +69,7 @@ def _greedy(
         if any(ended):
             for row, sentence in enumerate(rows):
                 if ended[row]:
-                    found[sentence].append(_hypothesis(history[row].tolist(), total[row].item(), decode))
+                    found[sentence].append(hypothesis(history[row].tolist(), total[row].item(), decode))
             stay = [row for row, end in enumerate(ended) if not end]
             rows = [rows[row] for row in stay]
             if not rows:
@@ -136,7 +118,7 @@ def _beam(
             row, rank = ended.unbind(1)
             texts, logprobs = history[parent[row, rank]].tolist(), best[row, rank].tolist()
             for i, text, logprob in zip(row.tolist(), texts, logprobs, strict=True):
-                found[rows[i]].append(_hypothesis(text, logprob, decode))
+                found[rows[i]].append(hypothesis(text, logprob, decode))
         stay = [row for row, i in enumerate(rows) if len(found[i]) < beam and position < limits[i]]
         total, order = best.masked_fill(ends, -math.inf).topk(min(beam, best.shape[1]))
         parent, token = parent.gather(1, order), token.gather(1, order)
@@ -174,25 +156,6 @@ def _scores(logits: Tensor, history: Tensor, limits: Sequence[int], position: in
     if last:
         scores[torch.tensor(last, device=scores.device), EOS + 1 :] = -math.inf
     return scores
-
-
-def _hypothesis(tokens: list[int], logprob: float, decode: DecodeConfig) -> Hypothesis:
-    return Hypothesis(tuple(tokens), logprob / length_penalty(len(tokens) + 1, decode), logprob)
-
-
-def length_limit(length: int, decode: DecodeConfig) -> int:
-    """The most tokens that a source of ``length`` tokens is given, end markers left out on both sides."""
-    return decode.max_length or max(3 * length // 2 + 20, decode.min_length)
-
-
-def length_penalty(length: int, decode: DecodeConfig) -> float:
-    """What a log-probability is divided by; ``length`` counts the end marker.
-
-    "power" is n^a (fairseq's, and so the papers' of Lite Transformer and Pay Less Attention); "gnmt" is
-    ((5 + n) / 6)^a (Wu et al. 2016, equation 14).
-    """
-    base = float(length) if decode.penalty == "power" else (5 + length) / 6
-    return float(base**decode.length_penalty)
 
 
 def _select(state: State, index: Tensor) -> State:

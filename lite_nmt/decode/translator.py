@@ -9,20 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
-import torch
-from torch import Tensor
-
 from lite_nmt.config import Config, DecodeConfig
 from lite_nmt.data.lines import clean
-from lite_nmt.data.vocabulary import BOS, EOS, PAD, Vocabulary
-from lite_nmt.decode.search import Hypothesis, search
+from lite_nmt.data.vocabulary import EOS, Vocabulary
+from lite_nmt.decode.engine import Alignment, Engine
+from lite_nmt.decode.hypothesis import Hypothesis
 from lite_nmt.decode.segments import split
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.models import checkpoint
-from lite_nmt.models.device import device as find_device
-from lite_nmt.models.translation import TranslationModel
-
-Alignment = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -60,37 +53,38 @@ class Translation:
 
 
 class Translator:
-    """A model, its vocabulary, and how it likes to search."""
+    """A model in the engine that runs it, its vocabulary, and how it likes to search."""
 
-    def __init__(
-        self, config: Config, vocabulary: Vocabulary, model: TranslationModel, languages: tuple[str, str]
-    ) -> None:
-        """
-        Args:
-            model: on the device to use; it is put in eval mode.
-        """
-        self.config, self.vocabulary, self.languages = config, vocabulary, languages
-        self.model = model.eval()
-        self.device = model.target.weight.device
+    def __init__(self, config: Config, vocabulary: Vocabulary, engine: Engine, languages: tuple[str, str]) -> None:
+        self.config, self.vocabulary, self.engine, self.languages = config, vocabulary, engine, languages
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "cpu", threads: int | None = None) -> Translator:
-        """Open a run or checkpoint folder.
+        """Open a run, a checkpoint folder, or a bundle (a folder or .zip that ``lite-nmt export`` wrote).
+
+        A bundle runs without PyTorch, unless its graph is ExecuTorch's.
 
         Args:
-            device: as PyTorch names it: "cpu", "cuda", "cuda:1", "mps".
-            threads: CPU threads, for the whole process; None leaves PyTorch's choice.
+            device: as PyTorch names it: "cpu", "cuda", "cuda:1", "mps"; a bundle knows "cpu" alone.
+            threads: CPU threads, for the whole process; None leaves the engine's choice.
 
         Raises:
-            LiteNmtError: there is no whole checkpoint, or no such device.
+            LiteNmtError: there is no whole checkpoint or bundle, or no such device.
         """
-        if threads is not None:
-            if not 1 <= threads <= 1024:
-                raise LiteNmtError(f"threads is {threads}; it must be between 1 and 1024.")
-            torch.set_num_threads(threads)
-        place = find_device(device)
+        from lite_nmt.export import bundle
+
+        if threads is not None and not 1 <= threads <= 1024:
+            raise LiteNmtError(f"threads is {threads}; it must be between 1 and 1024.")
+        if bundle.is_bundle(Path(path)):
+            from lite_nmt.export.runtime import open_engine
+
+            opened = bundle.load(Path(path))
+            return cls(opened.config, opened.vocabulary, open_engine(opened, device, threads), opened.languages)
+        from lite_nmt.decode.pytorch import PyTorchEngine
+        from lite_nmt.models import checkpoint
+
         saved = checkpoint.load(Path(path))
-        return cls(saved.config, saved.vocabulary, saved.model(place), saved.languages)
+        return cls(saved.config, saved.vocabulary, PyTorchEngine.load(saved, device, threads), saved.languages)
 
     @overload
     def translate(self, lines: str, decode: DecodeConfig | None = None, batch_tokens: int = 4096) -> str: ...
@@ -161,14 +155,12 @@ class Translator:
     ) -> list[list[Candidate]]:
         found: list[list[Candidate]] = [[] for _ in parts]
         for batch in _batches([len(ids) + 1 for ids in parts], batch_tokens):
-            source = _pad([[*parts[i], EOS] for i in batch], self.device)
-            keep = source != PAD
-            hypotheses = search(self.model, source, keep, decode, nbest)
-            rows = [row for row, best in enumerate(hypotheses) for _ in best]
-            flat = [h for best in hypotheses for h in best]
-            aligned = self._align(source, keep, rows, flat) if alignments else [None] * len(flat)
-            for row, hypothesis, pairs in zip(rows, flat, aligned, strict=True):
-                found[batch[row]].append(self._candidate(hypothesis, pairs))
+            sources = [[*parts[i], EOS] for i in batch]
+            hypotheses = self.engine.search(sources, decode, nbest)
+            aligned = self.engine.align(sources, hypotheses) if alignments else None
+            for row, i in enumerate(batch):
+                pairs = aligned[row] if aligned else [None] * len(hypotheses[row])
+                found[i] = [self._candidate(h, a) for h, a in zip(hypotheses[row], pairs, strict=True)]
         return found
 
     def _candidate(self, hypothesis: Hypothesis, alignment: Alignment | None) -> Candidate:
@@ -176,23 +168,6 @@ class Translator:
         pieces = tuple(self.vocabulary.target.id_to_piece(tokens))
         text = clean(self.vocabulary.decode(tokens))
         return Candidate(text, hypothesis.score, hypothesis.logprob, pieces, alignment)
-
-    @torch.inference_mode()
-    def _align(
-        self, source: Tensor, keep: Tensor, rows: Sequence[int], hypotheses: Sequence[Hypothesis]
-    ) -> list[Alignment]:
-        """Read each hypothesis once more, with the target given. ``rows`` says whose it is."""
-        index = torch.tensor(rows, device=self.device)
-        memory = {k: v[index] for k, v in self.model.memory(self.model.encode(source, keep)).items()}
-        target = _pad([[BOS, *h.tokens] for h in hypotheses], self.device)
-        weights = self.model.alignment(target, memory, keep[index])  # B T S
-        # A target piece stands for a source piece: the end marker, where attention often rests, is left out.
-        weights = weights.masked_fill((source[index] == EOS).unsqueeze(1), -1)
-        best = weights.argmax(-1).tolist()
-        return [
-            tuple((where, t) for t, where in enumerate(row[: len(h.tokens)]))
-            for row, h in zip(best, hypotheses, strict=True)
-        ]
 
 
 def _join(parts: Sequence[list[Candidate]], starts: Sequence[int]) -> tuple[Candidate, ...]:
@@ -229,9 +204,3 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         batch.append(i)
     if batch:
         yield batch
-
-
-def _pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """B S."""
-    longest = max(map(len, sentences))
-    return torch.tensor([[*s, *[PAD] * (longest - len(s))] for s in sentences], device=device)

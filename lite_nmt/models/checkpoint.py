@@ -5,11 +5,6 @@ Weights are safetensors, or packed by ``lite-nmt compress``; the vocabulary besi
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +20,7 @@ from lite_nmt.compress.packing import Packed
 from lite_nmt.config import Config, from_dict
 from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import aside, read_manifest, seal, verify, write_folder
 from lite_nmt.models.translation import TranslationModel
 
 FORMAT, VERSION = "lite-nmt checkpoint", 1
@@ -92,97 +88,33 @@ def save(
 ) -> None:
     """Write a checkpoint so that ``folder`` is either whole or as it was.
 
-    Everything goes to a folder beside it, is flushed to the disk and then renamed.
-
     Raises:
         LiteNmtError: it could not be written; a full disk is named as such.
     """
-    partial = folder.with_name(f".{folder.name}.partial")
-    expanded: dict[str, int] = {}  # bytes, of the files that are stored smaller
+    details: dict[str, dict[str, Any]] = {}  # of the files that are stored smaller
     if isinstance(weights, Mapping):
         files = {WEIGHTS: safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in weights.items()})}
         files |= vocabulary.files()
     else:
-        files, expanded[PACKED] = {PACKED: weights.content}, weights.expanded_bytes
+        files, details[PACKED] = {PACKED: weights.content}, {"expanded_bytes": weights.expanded_bytes}
         for name, content in vocabulary.files().items():
-            files[name + XZ], expanded[name + XZ] = packing.squeeze_file(content), len(content)
+            files[name + XZ], details[name + XZ] = packing.squeeze_file(content), {"expanded_bytes": len(content)}
     if training is not None:
         files[TRAINING] = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in training.items()})
-    manifest = {
+    about = {
         "format": FORMAT,
         "version": VERSION,
         "step": step,
         "languages": {"source": languages[0], "target": languages[1]},
         "metrics": dict(metrics),
         "config": config.to_dict(),
-        "files": {
-            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            | ({"expanded_bytes": expanded[name]} if name in expanded else {})
-            for name, content in files.items()
-        },
     }
-    files[MANIFEST] = json.dumps({**manifest, "sha256": _digest(manifest)}, indent=1).encode()
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        for name, content in files.items():
-            write_durably(partial / name, content)
-        replace_folder(partial, folder)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        why = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-        raise LiteNmtError(f"cannot save {folder}: {why}; what was saved before is whole.") from error
-
-
-def _digest(manifest: Mapping[str, Any]) -> str:
-    """Checksum of all that a manifest says, its own checksum left out."""
-    said = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is either whole or as it was."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        write_durably(partial, content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file and wait until the disk has it."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def replace_folder(new: Path, folder: Path) -> None:
-    """Move a finished folder into place. A folder cannot be renamed over another, so the old one steps aside first;
-    :func:`load` finds it there if the process dies in between."""
-    old = _aside(folder)
-    if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)
-    new.rename(folder)
-    # The name is on the disk only once its folder is.
-    descriptor = os.open(folder.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _aside(folder: Path) -> Path:
-    folder = folder.resolve()  # "." has no name to change
-    return folder.with_name(f".{folder.name}.old") if folder.name else folder
+    write_folder(folder, {**files, MANIFEST: seal(about, files, details)})
 
 
 def find(folder: Path) -> Path | None:
     """Where a checkpoint lies: in its folder, or aside, waiting for a new one that never came; None if nowhere."""
-    return next((place for place in (folder, _aside(folder)) if (place / MANIFEST).exists()), None)
+    return next((place for place in (folder, aside(folder)) if (place / MANIFEST).exists()), None)
 
 
 def load(path: Path) -> Checkpoint:
@@ -195,7 +127,7 @@ def load(path: Path) -> Checkpoint:
     manifest = _manifest(folder, path)
     files = manifest["files"]
     for name, content in files.items():
-        _verify(folder, name, content)
+        verify(folder, name, content)
     languages = manifest["languages"]
     config = from_dict(Config, manifest["config"])
     source = _vocabulary(folder, SOURCE_FILE, files)
@@ -230,26 +162,16 @@ def _read(path: Path) -> bytes:
 
 
 def _manifest(folder: Path, asked: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        content = path.read_bytes()
     except OSError as error:
-        raise LiteNmtError(f"{asked} holds no checkpoint: {folder / MANIFEST}: {error.strerror}.") from error
-    except ValueError as error:
-        raise LiteNmtError(f"{folder / MANIFEST} is damaged: {error}; take another checkpoint.") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise LiteNmtError(f"{folder / MANIFEST} does not describe a lite-nmt checkpoint.")
-    if manifest.get("version") != VERSION:
-        raise LiteNmtError(
-            f"{folder} is of checkpoint version {manifest.get('version')!r}; this release reads version {VERSION}."
-        )
-    if manifest.get("sha256") != _digest(manifest):
-        raise LiteNmtError(
-            f"{folder / MANIFEST} is altered: its checksum is not the one saved; take another checkpoint."
-        )
-    missing = {"files", "config", "languages", "step", "metrics"} - manifest.keys()
+        raise LiteNmtError(f"{asked} holds no checkpoint: {path}: {error.strerror}.") from error
+    manifest = read_manifest(path, content, FORMAT, VERSION)
+    missing = {"config", "languages", "step", "metrics"} - manifest.keys()
     if missing or not _well_formed(manifest):
         what = f"it does not say {', '.join(sorted(missing))}" if missing else "its entries are not what they should be"
-        raise LiteNmtError(f"{folder / MANIFEST} is damaged: {what}; take another checkpoint.")
+        raise LiteNmtError(f"{path} is damaged: {what}; take another checkpoint.")
     return manifest
 
 
@@ -257,9 +179,7 @@ def _well_formed(manifest: Mapping[str, Any]) -> bool:
     # The checksum is no signature: whoever altered the file may have renewed it.
     files, languages, metrics = manifest["files"], manifest["languages"], manifest["metrics"]
     return (
-        isinstance(files, dict)
-        and len({WEIGHTS, PACKED} & files.keys()) == 1
-        and all(isinstance(f, dict) and {"bytes", "sha256"} <= f.keys() for f in files.values())
+        len({WEIGHTS, PACKED} & files.keys()) == 1
         and all(_is_size(f.get("expanded_bytes")) for n, f in files.items() if n == PACKED or n.endswith(XZ))
         and isinstance(languages, dict)
         and {"source", "target"} <= languages.keys()
@@ -270,22 +190,6 @@ def _well_formed(manifest: Mapping[str, Any]) -> bool:
 
 def _is_size(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**40
-
-
-def _verify(folder: Path, name: str, expected: Mapping[str, Any]) -> None:
-    path = folder / name
-    if Path(name).name != name:
-        raise LiteNmtError(f"{folder / MANIFEST} names a file outside its folder: {name!r}.")
-    try:
-        size = path.stat().st_size
-        if size != expected["bytes"]:
-            raise LiteNmtError(f"{path} is truncated or altered: {size} bytes, not {expected['bytes']}.")
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
-    if digest != expected["sha256"]:
-        raise LiteNmtError(f"{path} is altered: its checksum is not the one saved; take another checkpoint.")
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

@@ -29,10 +29,10 @@ from lite_nmt.data.corpus import count_lines, read_lines, sides
 from lite_nmt.data.duplicates import first_occurrences
 from lite_nmt.data.encoded import Array
 from lite_nmt.data.lines import chunks
-from lite_nmt.decode.search import length_limit
+from lite_nmt.decode.hypothesis import length_limit
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.models.checkpoint import write_whole
+from lite_nmt.manifest import write_whole
 from lite_nmt.train.processes import Processes
 
 MANIFEST, RESULT, BLOCKS, NEW = "distill.json", "distilled.json", "blocks", "new.npy"

@@ -16,7 +16,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from lite_nmt.models.checkpoint import write_whole
+from lite_nmt.manifest import write_whole
 
 
 class Metrics:

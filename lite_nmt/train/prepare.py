@@ -13,6 +13,7 @@ from lite_nmt.data.corpus import read_lines, sides
 from lite_nmt.data.encoded import encode
 from lite_nmt.data.vocabulary import train_vocabulary
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import write_durably, write_whole
 from lite_nmt.models import checkpoint
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.start import starting_point
@@ -75,7 +76,7 @@ class Settings:
     def save(self, run: Path) -> None:
         """Write them whole; their presence says that the run is prepared."""
         saved = {**dataclasses.asdict(self), "config": self.config.to_dict()}
-        checkpoint.write_whole(run / SETTINGS, json.dumps(saved, indent=1).encode())
+        write_whole(run / SETTINGS, json.dumps(saved, indent=1).encode())
 
 
 def prepare(
@@ -123,7 +124,7 @@ def prepare(
         )
     (run / "vocabulary").mkdir(parents=True)
     for name, content in vocabulary.files().items():
-        checkpoint.write_durably(run / "vocabulary" / name, content)
+        write_durably(run / "vocabulary" / name, content)
     encoded = encode(corpus, vocabulary, run / "data" / "train", config.vocabulary.max_length)
     for why, count in encoded.left_out.items():
         if count:

@@ -13,6 +13,7 @@ from lite_nmt.config import Config
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import write_whole
 from lite_nmt.models import checkpoint
 from lite_nmt.models.device import device as find_device
 from lite_nmt.train.average import average
@@ -147,7 +148,7 @@ def _continue(run: Path, resume: bool, processes: Processes, metrics: Metrics) -
     processes.wait()
     spent = footprint(trainer.progress.seconds, processes.device, processes.count)
     if processes.first:
-        checkpoint.write_whole(run / "footprint.json", json.dumps(dataclasses.asdict(spent), indent=1).encode())
+        write_whole(run / "footprint.json", json.dumps(dataclasses.asdict(spent), indent=1).encode())
     return Result(run / "model", trainer.progress.step, found, spent)
 
 

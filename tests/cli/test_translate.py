@@ -133,7 +133,7 @@ def test_a_failed_run_leaves_the_old_output(saved: str, files: Path, monkeypatch
     def stop(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lite_nmt.decode.translator.search", stop)
+    monkeypatch.setattr("lite_nmt.decode.pytorch.search", stop)
     assert main(["translate", saved, str(files / "test.de"), "--output", str(target)]) == 130
     assert target.read_text() == "old"
     assert not list(files.glob(".*"))

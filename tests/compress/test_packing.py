@@ -239,7 +239,7 @@ def renew_manifest(folder: Path, name: str, **declared: int) -> None:
     content = (folder / name).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     manifest["files"][name] |= {"bytes": len(content), "sha256": digest, **declared}
-    path.write_text(json.dumps({**manifest, "sha256": checkpoint._digest(manifest)}))
+    path.write_text(json.dumps({**manifest, "sha256": digest(manifest)}))
 
 
 @pytest.mark.parametrize("name", ["model.packed", "source.spm.xz"])

@@ -10,6 +10,7 @@ import torch
 
 from lite_nmt.config import Config, from_dict
 from lite_nmt.data.vocabulary import BOS, Vocabulary, train_vocabulary
+from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.evaluate.attention import CROSS, DECODER, ENCODER, distance, even, near, read
@@ -36,7 +37,7 @@ def translator(vocabulary: Vocabulary, encoder: dict[str, Any], decoder: dict[st
     }
     config = from_dict(Config, table)
     torch.manual_seed(1)
-    return Translator(config, vocabulary, TranslationModel(config), ("de", "en"))
+    return Translator(config, vocabulary, PyTorchEngine(TranslationModel(config)), ("de", "en"))
 
 
 def test_distance_and_share() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from lite_nmt.config import Config
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import digest
 from lite_nmt.models import checkpoint
 from lite_nmt.train.run import train
 
@@ -24,7 +25,7 @@ def model(tiny: Callable[..., Config], corpus: Path, tmp_path: Path) -> Path:
 def edit(folder: Path, **changes: object) -> None:
     path = folder / checkpoint.MANIFEST
     changed = {**json.loads(path.read_text()), **changes}
-    path.write_text(json.dumps({**changed, "sha256": checkpoint._digest(changed)}))
+    path.write_text(json.dumps({**changed, "sha256": digest(changed)}))
 
 
 def test_round_trip(model: Path) -> None:

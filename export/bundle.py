@@ -1,0 +1,180 @@
+"""A bundle: all that a device needs to translate, in one folder or .zip, read without PyTorch.
+
+``manifest.json`` says what it is and lists each file with its size and checksum: the SentencePiece models, the
+graphs, and the weights that the graphs share. A bundle may come from a stranger: nothing is read before its size and
+checksum are right, and no name leads out of it.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lite_nmt.config import Config, from_dict
+from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import read_manifest, seal, verify, write_folder, write_whole
+
+FORMAT, VERSION = "lite-nmt bundle", 1
+MANIFEST, WEIGHTS = "manifest.json", "weights.bin"
+LARGEST_MANIFEST = 10_000_000  # bytes
+LARGEST_RATIO = 100  # of a zip's content to the zip; a graph of pruned weights shrinks about tenfold
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle whose files have been verified.
+
+    Attributes:
+        folder: where its files lie.
+        manifest: all that it says of itself.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    config: Config
+    languages: tuple[str, str]
+    vocabulary: Vocabulary
+    scratch: tempfile.TemporaryDirectory[str] | None = None  # where a zip's files lie, as long as this lives
+
+    @property
+    def files(self) -> Mapping[str, Any]:
+        """What the manifest says of each file."""
+        return self.manifest["files"]
+
+    def size(self) -> int:
+        """Bytes of all files, the manifest left out."""
+        return sum(said["bytes"] for said in self.files.values())
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether a path is meant as a bundle, and not as a checkpoint."""
+    return path.suffix == ".zip" or (path / MANIFEST).exists()
+
+
+def save(
+    path: Path, about: Mapping[str, Any], config: Config, languages: tuple[str, str], files: Mapping[str, bytes]
+) -> None:
+    """Write a bundle, whole or not at all; as a zip where ``path`` ends in .zip.
+
+    Args:
+        about: what else its manifest says.
+        files: by name.
+
+    Raises:
+        LiteNmtError: it cannot be written.
+    """
+    said = {
+        "format": FORMAT,
+        "version": VERSION,
+        "languages": {"source": languages[0], "target": languages[1]},
+        **about,
+        "config": config.to_dict(),
+    }
+    files = {MANIFEST: seal(said, files, {}), **files}
+    if path.suffix != ".zip":
+        write_folder(path, files)
+        return
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # the same bytes on every day
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content.getvalue())
+    except OSError as error:
+        raise LiteNmtError(f"cannot save {path}: {error.strerror}.") from error
+
+
+def load(path: Path) -> Bundle:
+    """Open a bundle; a zip is unpacked into a temporary folder.
+
+    Raises:
+        LiteNmtError: it is missing, damaged, of another version, or not what it says.
+    """
+    if path.suffix == ".zip":
+        scratch = tempfile.TemporaryDirectory(prefix="lite-nmt-")
+        folder = Path(scratch.name)
+        manifest = _unpack(path, folder)
+    else:
+        scratch, folder = None, path
+        manifest = read_manifest(path / MANIFEST, _read_manifest(path), FORMAT, VERSION)
+    for name, said in manifest["files"].items():
+        verify(folder, name, said)
+    try:
+        config = from_dict(Config, manifest["config"])
+        languages = (str(manifest["languages"]["source"]), str(manifest["languages"]["target"]))
+    except (KeyError, TypeError) as error:
+        raise LiteNmtError(f"{path / MANIFEST} is damaged: it does not say {error}; take another copy.") from error
+    needed = [SOURCE_FILE] if config.vocabulary.joint else [SOURCE_FILE, TARGET_FILE]
+    for name in needed:
+        if name not in manifest["files"]:
+            raise LiteNmtError(f"{path / MANIFEST} is damaged: it does not list {name}.")
+    vocabulary = Vocabulary.load(folder, config.vocabulary.joint)
+    return Bundle(folder, manifest, config, languages, vocabulary, scratch)
+
+
+def read_config(path: Path) -> Config:
+    """What a bundle's manifest says of its model, without a look at its files."""
+    if path.suffix == ".zip":
+        with _open(path) as archive:
+            content = _member(archive, MANIFEST, LARGEST_MANIFEST, path)
+    else:
+        content = _read_manifest(path)
+    manifest = read_manifest(path / MANIFEST, content, FORMAT, VERSION)
+    return from_dict(Config, manifest.get("config", {}))
+
+
+def _read_manifest(folder: Path) -> bytes:
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            content = file.read(LARGEST_MANIFEST + 1)
+    except OSError as error:
+        raise LiteNmtError(f"{folder} is no bundle: {folder / MANIFEST}: {error.strerror}.") from error
+    if len(content) > LARGEST_MANIFEST:
+        raise LiteNmtError(f"{folder / MANIFEST} is over {LARGEST_MANIFEST:,} bytes long; that is no manifest.")
+    return content
+
+
+def _unpack(path: Path, folder: Path) -> dict[str, Any]:
+    """Write a zip's listed files to a folder, each no longer than the manifest says."""
+    with _open(path) as archive:
+        content = _member(archive, MANIFEST, LARGEST_MANIFEST, path)
+        manifest = read_manifest(path / MANIFEST, content, FORMAT, VERSION)
+        total = sum(said["bytes"] for said in manifest["files"].values())
+        if total > LARGEST_RATIO * path.stat().st_size:
+            raise LiteNmtError(
+                f"{path} says that it holds {total:,} bytes, over {LARGEST_RATIO} times its own size; that is no bundle."
+            )
+        for name, said in manifest["files"].items():
+            (folder / name).write_bytes(_member(archive, name, said["bytes"], path))
+    return manifest
+
+
+def _open(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except OSError as error:
+        raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
+    except zipfile.BadZipFile as error:
+        raise LiteNmtError(f"{path} is not a bundle: {error}.") from error
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int, path: Path) -> bytes:
+    try:
+        with archive.open(name) as file:
+            content = file.read(most + 1)
+    except KeyError as error:
+        raise LiteNmtError(f"{path} is not a bundle: it holds no {name}.") from error
+    except (zipfile.BadZipFile, RuntimeError, ValueError, NotImplementedError, EOFError, zlib.error) as error:
+        # An encrypted one is a RuntimeError.
+        raise LiteNmtError(f"{path} is damaged: {name}: {error}; take another copy.") from error
+    if len(content) > most:
+        raise LiteNmtError(f"{path} is damaged: {name} is longer than {most:,} bytes; take another copy.")
+    return content

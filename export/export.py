@@ -1,0 +1,114 @@
+"""From a checkpoint to a bundle that has been held against it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lite_nmt.compress.validation import first
+from lite_nmt.data.encoded import Encoded
+from lite_nmt.decode.pytorch import PyTorchEngine
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.export import bundle, parity
+from lite_nmt.export.bundle import Bundle
+from lite_nmt.export.onnx_graphs import export_graphs, serialize
+from lite_nmt.export.precision import CONVERSIONS
+from lite_nmt.export.runtime import OnnxEngine
+from lite_nmt.models.checkpoint import Checkpoint
+from lite_nmt.models.translation import TranslationModel
+from lite_nmt.profiling.cost import cost
+
+COMPARED = 64  # sentences that must be translated alike
+
+
+def export(
+    saved: Checkpoint,
+    out: Path,
+    precision: str = "fp32",
+    pairs: Encoded | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Bundle:
+    """Write a bundle of ONNX graphs, if they do what the checkpoint does.
+
+    ``fp32`` and ``kmeans`` must give the checkpoint's scores to 1e-4 and its translations; ``int8`` must lose at most
+    0.3 BLEU on validation pairs.
+
+    Args:
+        out: a folder, or a file that ends in .zip; what is there is replaced once the new one is whole.
+        precision: ``fp32``, ``int8``, or ``kmeans`` for a compressed checkpoint.
+        pairs: validation pairs; ``int8`` cannot do without.
+        say: is told how far it is.
+
+    Raises:
+        LiteNmtError: the bundle disagrees with the checkpoint, and was not written; or it cannot be made or written.
+    """
+    if precision not in CONVERSIONS:
+        raise LiteNmtError(f"precision is {precision!r}; it must be one of {', '.join(CONVERSIONS)}.")
+    if precision == "int8" and not pairs:
+        raise LiteNmtError("int8 is measured on validation pairs, and there are none; give --data.")
+    model = saved.model()
+    say("tracing the model")
+    files = serialize(export_graphs(model, saved.config.decode, CONVERSIONS[precision])) | saved.vocabulary.files()
+    about = describe(saved, precision)
+    with tempfile.TemporaryDirectory() as scratch:
+        trial = Path(scratch) / "bundle"
+        bundle.save(trial, about, saved.config, saved.languages, files)
+        opened = bundle.load(trial)
+        about |= measure(model, opened, OnnxEngine(opened), precision, pairs, say)
+        bundle.save(out, about, saved.config, saved.languages, files)
+    return bundle.load(out)
+
+
+def describe(saved: Checkpoint, precision: str) -> dict[str, Any]:
+    """What a bundle's manifest says of its model."""
+    total = cost(saved.config)
+    counts = ("paper", "full")
+    return {
+        "precision": precision,
+        "mult_adds": {count: total.mult_adds(count) for count in counts},
+        "parameters": {count: total.parameters(count) for count in counts},
+        "checkpoint": saved.checksum,
+    }
+
+
+def measure(
+    model: TranslationModel,
+    opened: Bundle,
+    engine: OnnxEngine,
+    precision: str,
+    pairs: Encoded | None,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Pass the bundle, or refuse it, and tell its BLEU where there are validation pairs."""
+    reference = PyTorchEngine(model)
+    if precision != "int8":
+        worst = parity.check_logits(model, engine)
+        some = pairs and parity.sources(first(pairs, COMPARED))
+        parity.check_translations(
+            reference, engine, opened, some or parity.made_up(model, COMPARED, np.random.default_rng(2))
+        )
+        say(f"scores differ by at most {worst:.1g}, and {COMPARED} translations agree")
+    if not pairs:
+        return {}
+    scores = parity.translate_pairs(engine, opened, pairs, say)
+    if precision == "int8":
+        whole = parity.translate_pairs(reference, opened, pairs, say)
+        if scores.bleu < whole.bleu - parity.BLEU:
+            raise LiteNmtError(
+                f"int8 loses {whole.bleu - scores.bleu:.2f} BLEU on {len(pairs)} validation pairs ({scores.bleu:.2f} "
+                f"after {whole.bleu:.2f}), more than {parity.BLEU:g}; nothing was written. lite-nmt compress --int8 "
+                "fine-tunes a checkpoint for it."
+            )
+    return {
+        "bleu": {
+            "value": round(scores.bleu, 2),
+            "sentences": scores.sentences,
+            "split": "valid",
+            "beam": opened.config.decode.beam,
+            "signature": scores.bleu_signature,
+        }
+    }

@@ -1,0 +1,153 @@
+"""Smaller weights in a graph: int8, or the codes of a codebook.
+
+A weight is what a matrix product or a table of embeddings reads. LightConv's taps, biases and norms stay float32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from lite_nmt.compress.int8 import quantize_rows
+from lite_nmt.errors import LiteNmtError
+
+SMALLEST = 512  # weights; a smaller tensor is not worth a node
+
+
+def to_int8(model: ir.Model) -> None:
+    """Give every product int8 weights, signed and with a scale for each output channel, and inputs that are
+    quantised as they come (ONNX's DynamicQuantizeLinear, uint8); and tables a scale for each row.
+
+    The nodes are ONNX's own, in the order in which ONNX Runtime fuses them into one. A table that is also the output
+    projection is stored once.
+    """
+    graph = model.graph
+    stored: dict[str, tuple[ir.Value, ir.Value]] = {}
+
+    def rows(weight: ir.Value, transposed: bool) -> tuple[ir.Value, ir.Value]:
+        """Codes and scales; of a weight that is stored input first, its columns are the channels."""
+        key = str(weight.name)
+        if key not in stored:
+            values = numpy(weight)
+            codes, scales = quantize_rows(values.T if transposed else values)
+            codes = np.ascontiguousarray(codes.T if transposed else codes)
+            stored[key] = constant(graph, f"{key}.int8", codes), constant(graph, f"{key}.scale", scales)
+        return stored[key]
+
+    for node in list(graph):
+        weight = _weight(node)
+        if weight is None:
+            continue
+        new = Nodes(node)
+        if node.op_type == "Gather":
+            codes, scales = rows(weight, transposed=False)
+            scales = new("Unsqueeze", [scales, constant(graph, "last", np.array([-1]))])
+            found = new("Cast", [new("Gather", [codes, node.inputs[1]])], to=ir.DataType.FLOAT)
+            new.replace("Mul", [found, new("Gather", [scales, node.inputs[1]])])
+            continue
+        transposed = node.op_type == "MatMul" or not node.attributes.get_int("transB", 0)
+        codes, scales = rows(weight, transposed)
+        if not transposed:
+            codes = new("Transpose", [codes], perm=[1, 0])
+        x, scale, zero = new("DynamicQuantizeLinear", [node.inputs[0]], outputs=3)
+        product = new("Cast", [new("MatMulInteger", [x, codes, zero])], to=ir.DataType.FLOAT)
+        scale = new("Mul", [scale, scales])
+        bias = node.inputs[2] if len(node.inputs) > 2 else None
+        if bias is None:
+            new.replace("Mul", [product, scale])
+        else:
+            new.replace("Add", [new("Mul", [product, scale]), bias])
+
+
+def to_codes(model: ir.Model) -> None:
+    """Store each weight of a compressed model as its codebook and codes, from which the graph makes it again, exactly.
+
+    Four bits a code where a tensor has at most 16 values, else eight. An engine that folds constants does the work
+    once, when it loads.
+
+    Raises:
+        LiteNmtError: a tensor has more than 256 values.
+    """
+    graph = model.graph
+    for node in list(graph):
+        weight = _weight(node)
+        if weight is None or weight.size is None:
+            continue
+        values = numpy(weight)
+        book, codes = np.unique(values, return_inverse=True)
+        if len(book) > 256:
+            raise LiteNmtError(
+                f"{weight.name} has {len(book):,} different values, which no codebook of 8 bits holds; run lite-nmt "
+                "compress first, or choose another precision."
+            )
+        new = Nodes(node)
+        codes = codes.reshape(-1).astype(np.uint8)
+        if len(book) <= 16:
+            codes = np.append(codes, np.zeros(len(codes) % 2, np.uint8)).reshape(-1, 2)
+            packed = constant(graph, f"{weight.name}.codes", codes[:, :1] | codes[:, 1:] << 4)
+            sixteen = constant(graph, "sixteen", np.array(16, np.uint8))
+            halves = [new("Mod", [packed, sixteen]), new("Div", [packed, sixteen])]
+            flat = new("Reshape", [new("Concat", halves, axis=1), constant(graph, "flat", np.array([-1]))])
+            ends = [constant(graph, f"{name}.{i}", np.array([i])) for name, i in (("from", 0), ("to", values.size))]
+            index = new("Slice", [flat, *ends])
+        else:
+            index = constant(graph, f"{weight.name}.codes", codes)
+        book_ = constant(graph, f"{weight.name}.book", book)
+        shape = constant(graph, f"shape.{values.shape}", np.array(values.shape))
+        made = new("Reshape", [new("Gather", [book_, new("Cast", [index], to=ir.DataType.INT32)]), shape])
+        weight.replace_all_uses_with(made)
+
+
+CONVERSIONS: dict[str, Callable[[ir.Model], None]] = {
+    "fp32": lambda model: None,
+    "int8": to_int8,
+    "kmeans": to_codes,
+}
+
+
+def _weight(node: ir.Node) -> ir.Value | None:
+    """The constant matrix that a node multiplies by or looks up, if it is one worth the trouble."""
+    place = {"MatMul": 1, "Gemm": 1, "Gather": 0}.get(node.op_type)
+    if place is None or (value := node.inputs[place]) is None or value.const_value is None:
+        return None
+    tensor = value.const_value
+    is_one = len(tensor.shape) == 2 and tensor.dtype == ir.DataType.FLOAT and tensor.size >= SMALLEST
+    return value if is_one else None
+
+
+def numpy(value: ir.Value) -> NDArray[np.float32]:
+    """A constant's numbers."""
+    assert value.const_value is not None
+    return value.const_value.numpy()
+
+
+def constant(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:
+    """A constant of a graph; one of that name is taken for the same."""
+    if name not in graph.initializers:
+        tensor = ir.tensor(values, name=name)
+        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
+        graph.register_initializer(value)
+    return graph.initializers[name]
+
+
+class Nodes:
+    """New nodes where another stands."""
+
+    def __init__(self, node: ir.Node) -> None:
+        self.node = node
+
+    def __call__(self, kind: str, inputs: list[ir.Value], outputs: int = 1, **attributes: object):
+        made = ir.node(kind, inputs, attributes, num_outputs=outputs, name=f"{self.node.name}/{kind}")
+        assert self.node.graph is not None
+        self.node.graph.insert_before(self.node, made)
+        return made.outputs[0] if outputs == 1 else made.outputs
+
+    def replace(self, kind: str, inputs: list[ir.Value]) -> None:
+        """The last of them takes the old one's place."""
+        made = self(kind, inputs)
+        old = self.node.outputs[0]
+        made.name, made.type, made.shape = old.name, old.type, old.shape
+        ir.convenience.replace_all_uses_with(old, made, replace_graph_outputs=True)
+        assert self.node.graph is not None
+        self.node.graph.remove(self.node, safe=True)

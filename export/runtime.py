@@ -1,0 +1,117 @@
+"""A bundle's graphs, run by ONNX Runtime. This needs numpy and onnxruntime, and not PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lite_nmt.config import DecodeConfig
+from lite_nmt.data.vocabulary import PAD
+from lite_nmt.decode.engine import Alignment, Engine, pad
+from lite_nmt.decode.hypothesis import Hypothesis, check, ranked
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.export.bundle import WEIGHTS, Bundle
+
+ENCODER, STEP, GREEDY, BEAM = "encoder.onnx", "step.onnx", "greedy.onnx", "beam.onnx"
+
+
+def open_engine(bundle: Bundle, device: str = "cpu", threads: int | None = None) -> Engine:
+    """What runs a bundle.
+
+    Raises:
+        LiteNmtError: the device is not the CPU, or the bundle holds no graph that can be run here.
+    """
+    if device != "cpu":
+        raise LiteNmtError(f"a bundle runs on the CPU, not on {device}; for other devices take the checkpoint.")
+    if GREEDY in bundle.files:
+        return OnnxEngine(bundle, threads)
+    raise LiteNmtError(f"{bundle.folder} holds no graph that this release can run.")
+
+
+class OnnxEngine:
+    """One call of a whole search's graph for each batch.
+
+    What the graph was exported with stays: n-gram blocking, the kind of length penalty.
+    """
+
+    def __init__(self, bundle: Bundle, threads: int | None = None) -> None:
+        self.bundle, self.threads = bundle, threads
+        self._sessions: dict[str, Any] = {}
+
+    def session(self, name: str) -> Any:
+        """An ONNX Runtime session of one of the bundle's graphs, opened when it is first asked for.
+
+        Raises:
+            LiteNmtError: the graph cannot be read.
+        """
+        if name not in self._sessions:
+            import onnxruntime
+
+            path = self.bundle.folder / name
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            options.intra_op_num_threads = self.threads or 0
+            try:
+                confine(path.read_bytes(), name)
+                self._sessions[name] = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+            except OSError as error:
+                raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
+            except LiteNmtError:
+                raise
+            except Exception as error:  # ONNX Runtime's have no common class
+                raise LiteNmtError(f"ONNX Runtime {onnxruntime.__version__} cannot open {path}: {error}") from error
+        return self._sessions[name]
+
+    def search(self, sources: Sequence[Sequence[int]], decode: DecodeConfig, nbest: int) -> list[list[Hypothesis]]:
+        """As :class:`Engine` says."""
+        check(decode, nbest)
+        fixed = self.bundle.config.decode
+        for name in ("no_repeat_ngram", "penalty"):
+            asked, has = getattr(decode, name), getattr(fixed, name)
+            if asked != has:
+                raise LiteNmtError(f"decode.{name} is {asked}; this bundle was exported with {has}.")
+        most = self.bundle.config.vocabulary.target // 2 - 2
+        if decode.beam > most:
+            raise LiteNmtError(f"decode.beam is {decode.beam}; with this vocabulary it must be at most {most}.")
+        feeds = {
+            "source": np.array(pad(sources), np.int64),
+            "max_length": np.array(decode.max_length, np.int64),
+            "min_length": np.array(decode.min_length, np.int64),
+            "length_penalty": np.array(decode.length_penalty, np.float32),
+        }
+        if decode.beam > 1:
+            feeds["beam"] = np.array(decode.beam, np.int64)
+        session = self.session(BEAM if decode.beam > 1 else GREEDY)
+        found = session.run(("target", "score", "logprob"), feeds)
+        return [ranked(_hypotheses(*row))[:nbest] for row in zip(*found, strict=True)]
+
+    def align(
+        self, sources: Sequence[Sequence[int]], hypotheses: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Alignment]]:
+        """No graph gives its attention away."""
+        raise LiteNmtError("a bundle gives no alignments; take the checkpoint that it was exported from.")
+
+
+def _hypotheses(target: np.ndarray, score: np.ndarray, logprob: np.ndarray) -> list[Hypothesis]:
+    """Of one sentence: W T, W and W; where fewer than W ended, scores are minus infinity."""
+    there = score != -np.inf
+    rows = zip(target[there].tolist(), score[there].tolist(), logprob[there].tolist(), strict=True)
+    return [Hypothesis(tuple(t for t in tokens if t != PAD), s, p) for tokens, s, p in rows]
+
+
+def confine(graph: bytes, name: str) -> None:
+    """Refuse a graph whose weights lie anywhere but in the bundle's own file.
+
+    ONNX names each external tensor's file in an entry with the key ``location``; the graph itself holds little else.
+
+    Raises:
+        LiteNmtError: it names another file.
+    """
+    key = b"\x0a\x08location"
+    start = 0
+    while (start := graph.find(key, start) + len(key)) >= len(key):
+        value = b"\x12" + bytes([len(WEIGHTS)]) + WEIGHTS.encode()
+        if not graph.startswith(value, start):
+            raise LiteNmtError(f"{name} wants weights from outside its bundle; take another copy.")

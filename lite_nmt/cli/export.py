@@ -1,0 +1,58 @@
+"""``lite-nmt export``: a checkpoint as a bundle that runs without PyTorch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from lite_nmt.cli.options import positive
+
+PRECISIONS = ("fp32", "int8", "kmeans")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = subparsers.add_parser(
+        "export",
+        help="write a bundle for the device: graphs, vocabulary, manifest",
+        description="Export a checkpoint as a bundle, held against the checkpoint before it is written: fp32 and "
+        "kmeans must give its scores to 1e-4 and its translations, int8 must lose at most 0.3 BLEU on validation "
+        "pairs.",
+    )
+    parser.add_argument("checkpoint", help="folder of a run or a checkpoint")
+    parser.add_argument("--out", required=True, type=Path, metavar="BUNDLE", help="a folder, or a file ending in .zip")
+    parser.add_argument(
+        "--precision", default="fp32", choices=PRECISIONS, help="kmeans: of a compressed checkpoint (%(default)s)"
+    )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="take valid.* of this folder, not of the run")
+    parser.add_argument(
+        "--sentences", type=positive, default=1000, metavar="N", help="validation pairs, the first N (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export."""
+    import json
+    import tempfile
+
+    from lite_nmt.compress.validation import find_pairs, first
+    from lite_nmt.export.export import export
+    from lite_nmt.models import checkpoint
+
+    saved = checkpoint.load(Path(args.checkpoint))
+    with tempfile.TemporaryDirectory() as scratch:
+        pairs = find_pairs(saved, "valid", args.data, Path(scratch))
+        bundle = export(saved, args.out, args.precision, pairs and first(pairs, args.sentences), _say)
+    if args.json:
+        print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
+        return 0
+    bleu = bundle.manifest.get("bleu")
+    worth = f", BLEU {bleu['value']:.2f} on {bleu['sentences']} validation pairs" if bleu else ""
+    print(f"{args.out}: {args.precision}, {bundle.size():,} bytes{worth}")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
