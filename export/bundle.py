@@ -150,7 +150,7 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
         total = sum(said["bytes"] for said in manifest["files"].values())
         if total > LARGEST_RATIO * path.stat().st_size:
             raise LiteNmtError(
-                f"{path} says that it holds {total:,} bytes, over {LARGEST_RATIO} times its own size; that is no bundle."
+                f"{path} says that it holds {total:,} bytes, over {LARGEST_RATIO} times its own size; it is no bundle."
             )
         for name, said in manifest["files"].items():
             (folder / name).write_bytes(_member(archive, name, said["bytes"], path))

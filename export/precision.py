@@ -5,6 +5,8 @@ A weight is what a matrix product or a table of embeddings reads. LightConv's ta
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray

@@ -23,7 +23,7 @@ class SelfAttention(Mixer):
     """softmax(Q K^T / sqrt(R)) V over one sequence.
 
     ``window`` = k limits what a step sees to k neighbours, centred as a convolution's taps are (Pay Less
-    Attention's k = 3,7,15,31x3 baseline); the causal form then keeps only the last k keys and values. R is C/H, or
+    Attention's k = 3,7,15,31x3 baseline); the causal form then keeps only the last k - 1 keys and values. R is C/H, or
     ``head_width`` where pruning left fewer heads than C was divided into.
     """
 
@@ -77,15 +77,21 @@ class SelfAttention(Mixer):
         return (logits if mask is None else logits.masked_fill(~mask, float("-inf"))).softmax(-1)
 
     def initial_state(self, x: Tensor) -> State:
-        empty = x.new_zeros(x.shape[0], self.heads, 0, self.out.in_features // self.heads)
+        # A window's state has its full size from the start, so that a graph's shapes do not depend on how far it is.
+        past = 0 if self.window is None else self.window - 1
+        empty = x.new_zeros(x.shape[0], self.heads, past, self.out.in_features // self.heads)
         return {"key": empty, "value": empty}
 
     def step(self, x: Tensor, position: int | Tensor, state: State) -> tuple[Tensor, State]:
         q, k, v = self.qkv(x).view(x.shape[0], 3 * self.heads, 1, -1).chunk(3, 1)  # N H 1 R
         key, value = torch.cat([state["key"], k], 2), torch.cat([state["value"], v], 2)
-        if self.window is not None:
-            key, value = key[:, :, -self.window :], value[:, :, -self.window :]
-        return self.out(attend(q, key, value).view(x.shape[0], -1)), {"key": key, "value": value}
+        if self.window is None:
+            mixed = attend(q, key, value)
+        else:
+            there = torch.arange(self.window, device=x.device) >= self.window - 1 - position
+            mixed = attend(q, key, value, there[None, None, None])
+            key, value = key[:, :, 1:], value[:, :, 1:]
+        return self.out(mixed.view(x.shape[0], -1)), {"key": key, "value": value}
 
 
 class CrossAttention(nn.Module):

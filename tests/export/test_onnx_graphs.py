@@ -1,0 +1,97 @@
+"""Every family's graphs in ONNX Runtime, against the model itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lite_nmt.config import Config, DecodeConfig, from_dict, merge
+from lite_nmt.data.vocabulary import EOS, PAD
+from lite_nmt.decode.engine import pad
+from lite_nmt.decode.search import search
+from lite_nmt.export import bundle, parity
+from lite_nmt.export.onnx_graphs import export_graphs, serialize
+from lite_nmt.export.precision import CONVERSIONS
+from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP, OnnxEngine
+from lite_nmt.models.translation import TranslationModel
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+TYPES = 60
+STACK = {"layers": 1, "mixer": "lsra", "heads": 2, "conv_heads": 2, "kernels": [3], "ffn": 32}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "attention": {"mixer": "attention"},
+    "windows": {"mixer": "attention", "windows": [3]},
+    "lightconv": {"mixer": "lightconv"},
+    "dynamicconv, glu": {"mixer": "dynamicconv", "glu": True},
+    "talk": {"mixer": "talk"},
+    "lsra": {"mixer": "lsra"},
+    "lsra over dynamicconv, glu": {"mixer": "lsra", "conv": "dynamicconv", "glu": True},
+    "average": {"mixer": "average"},
+    "cnn": {"mixer": "cnn"},
+}
+
+
+def tiny(stack: dict[str, Any], model: dict[str, Any] | None = None, seed: int = 1) -> tuple[Config, TranslationModel]:
+    """One layer a side, with weights large enough that choices differ clearly."""
+    config = from_dict(
+        Config,
+        {
+            "model": {
+                "width": 32,
+                "cross_heads": 2,
+                "encoder": {**STACK, **stack},
+                "decoder": {**STACK, **stack},
+                **(model or {}),
+            },
+            "vocabulary": {"source": TYPES, "target": TYPES},
+            "decode": {"beam": 3, "max_length": 0},
+        },
+    )
+    torch.manual_seed(seed)
+    built = TranslationModel(config).eval()
+    with torch.no_grad():
+        built.project.weight.mul_(3)
+    return config, built
+
+
+def exported(config: Config, model: TranslationModel, folder: Path, precision: str = "fp32") -> OnnxEngine:
+    """An engine on a bundle that has graphs and no vocabulary."""
+    files = serialize(export_graphs(model, config.decode, CONVERSIONS[precision]))
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return OnnxEngine(bundle.Bundle(folder, {"files": files}, config, ("de", "en"), None), threads=1)  # type: ignore[arg-type]
+
+
+def sources(count: int = 7) -> list[list[int]]:
+    draw = np.random.default_rng(3)
+    return [[*draw.integers(EOS + 1, TYPES, draw.integers(1, 12)).tolist(), EOS] for _ in range(count)]
+
+
+def check_search(model: TranslationModel, engine: OnnxEngine, decode: DecodeConfig, nbest: int = 1) -> None:
+    given = sources()
+    source = torch.tensor(pad(given))
+    for ours, theirs in zip(search(model, source, source != PAD, decode, nbest), engine.search(given, decode, nbest), strict=True):
+        assert [h.tokens for h in ours] == [h.tokens for h in theirs]
+        assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-4)
+        assert [h.logprob for h in theirs] == pytest.approx([h.logprob for h in ours], abs=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family(family: str, tmp_path: Path) -> None:
+    config, model = tiny(FAMILIES[family])
+    engine = exported(config, model, tmp_path / "b")
+    assert parity.check_logits(model, engine) < 1e-4
+    for beam in (1, 3):
+        check_search(model, engine, dataclasses.replace(config.decode, beam=beam), nbest=beam)
+    for name in (ENCODER, STEP, GREEDY, BEAM):
+        graph = onnx.load(tmp_path / "b" / name)
+        onnx.checker.check_model(str(tmp_path / "b" / name), full_check=True)
+        assert {entry.domain for entry in graph.opset_import} == {""}
