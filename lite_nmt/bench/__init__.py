@@ -1,0 +1,1 @@
+"""The same translations by other engines, measured alike."""
