@@ -99,11 +99,12 @@ def save(
     """
     partial = folder.with_name(f".{folder.name}.partial")
     expanded: dict[str, int] = {}  # bytes, of the files that are stored smaller
+    kinds: dict[str, str] = {}
     if isinstance(weights, Mapping):
         files = {WEIGHTS: safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in weights.items()})}
         files |= vocabulary.files()
     else:
-        files, expanded[PACKED] = {PACKED: weights.content}, weights.expanded_bytes
+        files, expanded[PACKED], kinds[PACKED] = {PACKED: weights.content}, weights.expanded_bytes, weights.kind
         for name, content in vocabulary.files().items():
             files[name + XZ], expanded[name + XZ] = packing.squeeze_file(content), len(content)
     if training is not None:
@@ -118,6 +119,7 @@ def save(
         "files": {
             name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             | ({"expanded_bytes": expanded[name]} if name in expanded else {})
+            | ({"kind": kinds[name]} if name in kinds else {})
             for name, content in files.items()
         },
     }
