@@ -170,9 +170,11 @@ def _well_formed(entry: Any) -> bool:
         return False
     size = sum(map(math.prod, shapes))
     if entry["type"] == INT8:
-        fits = entry["bits"] == 8 and len(shapes) == 1 and len(shapes[0]) > 1 and entry["values"] == shapes[0][0]
+        fits = (
+            count(entry["bits"], 8, 8) and len(shapes) == 1 and len(shapes[0]) > 1 and entry["values"] == shapes[0][0]
+        )
     elif entry["type"] == PLAIN:
-        fits = entry["bits"] == 32 and entry["values"] == size and entry["kept"] is None
+        fits = count(entry["bits"], 32, 32) and entry["values"] == size and entry["kept"] is None
     else:
         fits = entry["type"] in ("float16", "float32") and count(entry["bits"], MIN_BITS, MAX_BITS)
         fits = fits and count(entry["values"], 1, 2 ** entry["bits"])
