@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from lite_nmt.compress.kmeans import Book, Floats, stored
+from lite_nmt.compress.simulate import train_in_int8
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import Checkpoint, named_weights, restore
@@ -72,6 +73,17 @@ class FineTuner:
         for book in changed:
             tuned |= book.weights()
         return tuned, changed
+
+    def in_int8(self, weights: Mapping[str, Floats], names: Sequence[str]) -> Weights:
+        """Fine-tune all weights under the roundings of int8 arithmetic; zeros of ``names`` stay zero.
+
+        Args:
+            weights: not rounded yet.
+
+        Returns:
+            All weights, those of ``names`` on the grid of :func:`~lite_nmt.compress.int8.quantize_rows`.
+        """
+        return self._fit(weights, lambda trainer: train_in_int8(trainer, names))
 
     def _fit(self, weights: Mapping[str, Floats], constrain: Callable[[Trainer], object]) -> Weights:
         with tempfile.TemporaryDirectory() as folder:

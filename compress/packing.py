@@ -1,8 +1,9 @@
-"""Codebooks and codes as bytes, and back exactly. Reading needs numpy and zstandard, not PyTorch.
+"""Quantised weights as bytes, and back exactly. Reading needs numpy and zstandard, not PyTorch.
 
 A packed file is ``MAGIC``, the SHA-256 of all that follows, the length of the header, the header, and three streams
-for each book: its codebook, which of its weights are not zero, and the codes. What a stream or the header expands to
-is known before it is expanded, so that a file that lies is refused, not believed.
+for each book: its codebook, which of its weights are not zero, and the codes. An int8 tensor has its rows' scales in
+place of the codebook; tensors that are not quantised are all values, with neither positions nor codes. What a stream
+or the header expands to is known before it is expanded, so that a file that lies is refused, not believed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import lzma
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
+from lite_nmt.compress.int8 import Plain, Rows, dequantize_rows, quantize_rows
 from lite_nmt.compress.kmeans import MAX_BITS, MIN_BITS, Book, Codes
 from lite_nmt.errors import LiteNmtError
 
@@ -25,40 +28,57 @@ MAGIC, DIGEST, LENGTH = b"LNMTPACK", 32, 4
 # Codes hardly repeat in sequences, and where they seem to, zstandard's higher levels may spend more on the match than
 # on the codes: the best of three is within 1% of the entropy up to half zeros, and 5% at nine tenths.
 LEVELS = (1, 3, 19)
-TYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
+# The types of entries, and of their first streams: codebooks of two types, int8 by rows, tensors as they are.
+INT8, PLAIN = "int8", "plain"
+_F2, _F4 = np.dtype("<f2"), np.dtype("<f4")
+TYPES: dict[str, np.dtype[Any]] = {"float16": _F2, "float32": _F4, INT8: _F4, PLAIN: _F4}
+Stored: TypeAlias = Book | Rows | Plain
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The contents of a packed file, and how many bytes its weights take as float32."""
+    """The contents of a packed file, how many bytes its weights take as float32, and their kind."""
 
     content: bytes
     expanded_bytes: int
+    kind: str = "codebooks"  # or "int8"
 
 
-def pack(books: Sequence[Book]) -> Packed:
+def pack(books: Sequence[Stored]) -> Packed:
     """Put books into one file."""
-    entries: list[dict[str, Any]] = []
-    streams: list[bytes] = []
-    for book in books:
-        codes = np.concatenate([part.ravel() for part in book.codes.values()])
-        kept, positions, indices = encode(codes, book.bits, bool(book.codebook[0] == 0))
-        own = _squeeze(book.codebook.astype(TYPES[book.codebook.dtype.name]).tobytes()), positions, indices
-        entries.append(
-            {
-                "bits": book.bits,
-                "type": book.codebook.dtype.name,
-                "values": len(book.codebook),
-                "kept": kept,  # weights that have a code; null where all have
-                "tensors": {name: part.shape for name, part in book.codes.items()},
-                "bytes": [len(stream) for stream in own],
-            }
-        )
-        streams += own
+    parts = [_streams(book) for book in books]
+    entries = [entry | {"bytes": [len(stream) for stream in own]} for entry, own in parts]
     header = zstandard.compress(json.dumps(entries, separators=(",", ":")).encode(), max(LEVELS))
-    body = len(header).to_bytes(LENGTH, "little") + header + b"".join(streams)
-    size = 4 * sum(codes.size for book in books for codes in book.codes.values())
-    return Packed(MAGIC + hashlib.sha256(body).digest() + body, size)
+    body = len(header).to_bytes(LENGTH, "little") + header + b"".join(stream for _, own in parts for stream in own)
+    size = 4 * sum(math.prod(shape) for entry in entries for shape in entry["tensors"].values())
+    kind = "int8" if any(isinstance(book, Rows) for book in books) else "codebooks"
+    return Packed(MAGIC + hashlib.sha256(body).digest() + body, size, kind)
+
+
+def _streams(book: Stored) -> tuple[dict[str, Any], tuple[bytes, bytes, bytes]]:
+    """A book's entry in the header, but for "bytes", and its streams."""
+    if isinstance(book, Plain):
+        values = np.concatenate([tensor.ravel() for tensor in book.tensors.values()]).astype(TYPES[PLAIN])
+        shapes = {name: tensor.shape for name, tensor in book.tensors.items()}
+        entry = {"bits": 32, "type": PLAIN, "values": len(values), "kept": None, "tensors": shapes}
+        return entry, (_squeeze(values.tobytes()), b"", b"")
+    tensors: dict[str, Codes]
+    if isinstance(book, Rows):  # as bytes zero is code 0, and -127 to -1 are 129 to 255
+        bits, kind, table, tensors, zero = 8, INT8, book.scales, {book.name: book.codes.view(np.uint8)}, True
+    else:
+        table, tensors = book.codebook, book.codes
+        bits, kind, zero = book.bits, table.dtype.name, bool(table[0] == 0)
+    codes = np.concatenate([part.ravel() for part in tensors.values()])
+    kept, positions, indices = encode(codes, bits, zero)
+    entry = {
+        "bits": bits,
+        "type": kind,
+        "values": len(table),
+        "kept": kept,  # weights that have a code; null where all have
+        "tensors": {name: part.shape for name, part in tensors.items()},
+    }
+    return entry, (_squeeze(table.astype(TYPES[kind]).tobytes()), positions, indices)
 
 
 def encode(codes: Codes, bits: int, zero: bool) -> tuple[int | None, bytes, bytes]:
@@ -79,7 +99,7 @@ def encode(codes: Codes, bits: int, zero: bool) -> tuple[int | None, bytes, byte
     return None, b"", alike
 
 
-def unpack(content: bytes, limit: int, where: str) -> list[Book]:
+def unpack(content: bytes, limit: int, where: str) -> list[Stored]:
     """Read what :func:`pack` wrote.
 
     Args:
@@ -99,7 +119,7 @@ class _Damaged(Exception):
     """Why a packed file cannot be read."""
 
 
-def _unpack(content: bytes, limit: int) -> list[Book]:
+def _unpack(content: bytes, limit: int) -> list[Stored]:
     body = content[len(MAGIC) + DIGEST :]
     if not content.startswith(MAGIC) or len(body) < LENGTH:
         raise _Damaged("it is not a packed file")
@@ -112,7 +132,7 @@ def _unpack(content: bytes, limit: int) -> list[Book]:
     sizes = [math.prod(shape) for entry in entries for shape in entry["tensors"].values()]
     if 4 * sum(sizes) > limit:
         raise _Damaged(f"it holds {4 * sum(sizes)} bytes of weights, not {limit}")
-    books = []
+    books: list[Stored] = []
     for entry in entries:
         streams = []
         for length in entry["bytes"]:
@@ -145,28 +165,45 @@ def _well_formed(entry: Any) -> bool:
 
     if not isinstance(entry, dict) or entry.keys() != {"bits", "type", "values", "kept", "tensors", "bytes"}:
         return False
-    shapes = entry["tensors"].values() if isinstance(entry["tensors"], dict) else ()
+    shapes = list(entry["tensors"].values()) if isinstance(entry["tensors"], dict) else []
+    if not all(isinstance(s, list) and len(s) < 8 and all(count(n, 0, 2**40) for n in s) for s in shapes):
+        return False
+    size = sum(map(math.prod, shapes))
+    if entry["type"] == INT8:
+        fits = (
+            count(entry["bits"], 8, 8) and len(shapes) == 1 and len(shapes[0]) > 1 and entry["values"] == shapes[0][0]
+        )
+    elif entry["type"] == PLAIN:
+        fits = count(entry["bits"], 32, 32) and entry["values"] == size and entry["kept"] is None
+    else:
+        fits = entry["type"] in ("float16", "float32") and count(entry["bits"], MIN_BITS, MAX_BITS)
+        fits = fits and count(entry["values"], 1, 2 ** entry["bits"])
     return bool(
         shapes
-        and count(entry["bits"], MIN_BITS, MAX_BITS)
-        and entry["type"] in ("float16", "float32")
-        and count(entry["values"], 1, 2 ** entry["bits"])
-        and all(isinstance(s, list) and len(s) < 8 and all(count(n, 0, 2**40) for n in s) for s in shapes)
-        and (entry["kept"] is None or count(entry["kept"], 0, sum(map(math.prod, shapes))))
+        and fits
+        and count(entry["values"], 0, 2**40)
+        and (entry["kept"] is None or count(entry["kept"], 0, size))
         and isinstance(entry["bytes"], list)
         and len(entry["bytes"]) == 3
         and all(count(n, 0, 2**40) for n in entry["bytes"])
     )
 
 
-def _book(entry: Mapping[str, Any], codebook: bytes, positions: bytes, indices: bytes) -> Book:
+def _book(entry: Mapping[str, Any], table: bytes, positions: bytes, indices: bytes) -> Stored:
     shapes: dict[str, list[int]] = entry["tensors"]
-    kind, values, kept, bits = TYPES[entry["type"]], entry["values"], entry["kept"], entry["bits"]
-    count = sum(map(math.prod, shapes.values()))
-    value = np.frombuffer(_expand(codebook, values * kind.itemsize), kind)
-    codes = _split(indices, count if kept is None else kept, bits)
+    kind, kept = entry["type"], entry["kept"]
+    dtype, count = TYPES[kind], sum(map(math.prod, shapes.values()))
+    value = np.frombuffer(_expand(table, entry["values"] * dtype.itemsize), dtype)
+    if not np.isfinite(value).all():
+        raise _Damaged("its values are not numbers")
+    if kind == PLAIN:
+        if positions or indices:
+            raise _Damaged("tensors that have no codes have some")
+        return Plain(_shaped(value.copy(), shapes))  # a writable one
     first = 0 if kept is None else 1
-    if not np.isfinite(value).all() or (codes.size and codes.max() >= values - first) or (first and value[0] != 0):
+    codes = _split(indices, count if kept is None else kept, entry["bits"])
+    top = 256 if kind == INT8 else len(value)
+    if (codes.size and codes.max() >= top - first) or (first and kind != INT8 and value[0] != 0):
         raise _Damaged("its codes do not fit its codebook")
     if kept is not None:
         there = np.unpackbits(np.frombuffer(_expand(positions, -(-count // 8)), np.uint8), count=count).view(bool)
@@ -175,9 +212,28 @@ def _book(entry: Mapping[str, Any], codebook: bytes, positions: bytes, indices: 
         everywhere = np.zeros(count, np.uint8)
         everywhere[there] = codes + 1
         codes = everywhere
+    if kind == INT8:
+        return _rows(*_shaped(codes.view(np.int8), shapes).popitem(), value)
+    return Book(entry["bits"], value, _shaped(codes, shapes))
+
+
+def _rows(name: str, codes: NDArray[np.int8], scales: NDArray[np.float32]) -> Rows:
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = dequantize_rows(codes, scales)
+    try:
+        found = quantize_rows(weights)
+    except LiteNmtError as error:
+        raise _Damaged("its weights are not numbers") from error
+    if not (np.array_equal(found[0], codes) and np.array_equal(found[1], scales)):
+        raise _Damaged("its weights are not on their rows' grids")
+    return Rows(name, codes, scales)
+
+
+def _shaped(flat: NDArray[T], shapes: Mapping[str, list[int]]) -> dict[str, NDArray[T]]:
+    """Tensors out of one after the other."""
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
-    parts = zip(shapes.items(), np.split(codes, ends), strict=True)
-    return Book(bits, value, {name: part.reshape(shape) for (name, shape), part in parts})
+    parts = zip(shapes.items(), np.split(flat, ends), strict=True)
+    return {name: part.reshape(shape) for (name, shape), part in parts}
 
 
 # Codes are put side by side in bytes, none across two, so that the entropy coder, which counts bytes, sees them whole.

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from lite_nmt.compress.finetune import FineTuner, Weights
-from lite_nmt.compress.kmeans import INITS, MAX_BITS, MIN_BITS, Book, make_book
-from lite_nmt.compress.packing import Packed, pack, unpack
+from lite_nmt.compress.int8 import Plain, Rows, quantize_rows
+from lite_nmt.compress.kmeans import INITS, MAX_BITS, MIN_BITS, make_book
+from lite_nmt.compress.packing import Packed, Stored, pack, unpack
 from lite_nmt.compress.prune import matrices, prune
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import named_weights
@@ -34,6 +35,7 @@ class CompressConfig:
         share: which weights share a codebook: those of a tensor, or those of a layer that have the same bits.
         init: where k-means starts: ``linear``, ``density`` or ``random``.
         seed: for ``random``.
+        int8: plain int8 by rows in place of codebooks, to be computed in int8; biases, norms and taps stay float32.
     """
 
     bits: int = 8
@@ -44,8 +46,11 @@ class CompressConfig:
     share: str = "tensor"
     init: str = "linear"
     seed: int = 0
+    int8: bool = False
 
     def __post_init__(self) -> None:
+        if self.int8 and (self.bits_of or (self.bits, self.share, self.init) != (8, "tensor", "linear")):
+            raise LiteNmtError("int8 has one grid, which follows from the weights; leave out bits, share and init.")
         for name, bits in {"": self.bits, **self.bits_of}.items():
             if not MIN_BITS <= bits <= MAX_BITS:
                 raise LiteNmtError(f"bits{_of(name)} is {bits}; a codebook takes {MIN_BITS} to {MAX_BITS}.")
@@ -70,14 +75,17 @@ class Stage:
     """A model on its way.
 
     Attributes:
-        name: ``as trained``, ``pruned``, ``codebooks``, the last two also with ``, fine-tuned``; ``packed``.
+        name: ``as trained``, ``pruned``, ``codebooks`` or ``int8``, all but the first also with ``, fine-tuned``;
+            ``packed``.
         weights: by name, float32.
         bits: of each tensor's weights.
+        int8: whether it is to be computed in int8, where activations are rounded too.
     """
 
     name: str
     weights: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]
     bits: Mapping[str, int]
+    int8: bool = False
 
     def zeros(self) -> float:
         """Share of the weights that are zero, embeddings included."""
@@ -123,7 +131,7 @@ def compress(
     """Compress a model; it is left with exactly the weights that the packed file holds.
 
     Args:
-        tuner: fine-tunes after pruning, with zeros kept, and after quantisation, with codes kept.
+        tuner: fine-tunes after pruning, with zeros kept, and after quantisation, with codes kept or rounded anew.
         watch: is shown each stage as it is reached.
 
     Raises:
@@ -147,6 +155,9 @@ def compress(
             weights = tuner.keeping_zeros(weights, pruned)
             watch(Stage("pruned, fine-tuned", dict(weights), whole))
 
+    if config.int8:
+        return _finish(model, _int8(weights, names, tuner, watch), whole | dict.fromkeys(names, 8), watch, int8=True)
+
     sharing = {name: (layer_of(name) if config.share == "layer" else name, bits[name]) for name in names}
     books = [
         make_book({name: weights[name] for name in together}, bits[together[0]], config.init, config.seed)
@@ -161,12 +172,39 @@ def compress(
 
     vectors = {name: tensor for name, tensor in weights.items() if name not in bits}
     books.append(make_book(vectors, VECTOR_BITS, config.init, config.seed))
+    return _finish(model, books, dict.fromkeys(weights, VECTOR_BITS) | bits, watch)
+
+
+def _int8(
+    weights: Weights, names: Sequence[str], tuner: FineTuner | None, watch: Callable[[Stage], None]
+) -> list[Rows | Plain]:
+    bits = dict.fromkeys(weights, 32) | dict.fromkeys(names, 8)
+
+    def put(weights: Weights) -> list[Rows | Plain]:
+        vectors = {name: tensor for name, tensor in weights.items() if name not in names}
+        return [*(Rows(name, *quantize_rows(weights[name])) for name in names), Plain(vectors)]
+
+    books = put(weights)
+    watch(Stage("int8", _weights(books), bits, int8=True))
+    if tuner:
+        books = put(tuner.in_int8(weights, names))
+        watch(Stage("int8, fine-tuned", _weights(books), bits, int8=True))
+    return books
+
+
+def _finish(
+    model: TranslationModel,
+    books: Sequence[Stored],
+    bits: Mapping[str, int],
+    watch: Callable[[Stage], None],
+    int8: bool = False,
+) -> Packed:
     packed = pack(books)
     read = _weights(unpack(packed.content, packed.expanded_bytes, "the packed model"))
     with torch.no_grad():
         for name, parameter in named_weights(model).items():
             parameter.copy_(torch.from_numpy(read[name]))
-    watch(Stage("packed", read, dict.fromkeys(weights, VECTOR_BITS) | bits))
+    watch(Stage("packed", read, bits, int8))
     return packed
 
 
@@ -178,5 +216,5 @@ def _grouped(keys: Mapping[str, object]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _weights(books: Sequence[Book]) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+def _weights(books: Sequence[Stored]) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
     return {name: tensor for book in books for name, tensor in book.weights().items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from lite_nmt.compress.kmeans import Floats
+from lite_nmt.compress.simulate import round_inputs
 from lite_nmt.data.corpus import sides
 from lite_nmt.data.encoded import Encoded, encode
 from lite_nmt.errors import LiteNmtError
@@ -85,10 +86,17 @@ class Validation:
         )
         self.trainer.model.eval()
 
-    def __call__(self, weights: Mapping[str, Floats]) -> dict[str, float]:
-        """``nll``, nats a token, and ``bleu`` where asked for."""
+    def __call__(self, weights: Mapping[str, Floats], int8: bool = False) -> dict[str, float]:
+        """``nll``, nats a token, and ``bleu`` where asked for.
+
+        Args:
+            int8: round activations too, as int8 arithmetic does.
+        """
         restore(self.trainer.model, {name: torch.from_numpy(w) for name, w in weights.items()}, self.folder)
+        handles = round_inputs(self.trainer.model) if int8 else []
         found = {"nll": self.trainer.validation_nll(self.pairs)}
         if self.bleu:
             found["bleu"] = self.trainer.validation_bleu(self.pairs)
+        for handle in handles:
+            handle.remove()
         return found

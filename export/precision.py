@@ -137,10 +137,11 @@ class Nodes:
     """New nodes where another stands."""
 
     def __init__(self, node: ir.Node) -> None:
-        self.node = node
+        self.node, self.count = node, 0
 
     def __call__(self, kind: str, inputs: list[ir.Value], outputs: int = 1, **attributes: object):
-        made = ir.node(kind, inputs, attributes, num_outputs=outputs, name=f"{self.node.name}/{kind}")
+        self.count += 1
+        made = ir.node(kind, inputs, attributes, num_outputs=outputs, name=f"{self.node.name}/{self.count}")
         assert self.node.graph is not None
         self.node.graph.insert_before(self.node, made)
         return made.outputs[0] if outputs == 1 else made.outputs

@@ -31,13 +31,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "compress",
         help="make a checkpoint smaller: prune, quantise, pack",
         usage="lite-nmt compress CHECKPOINT --out DIR [--prune SHARE] [--bits N] [--finetune-steps N]\n"
+        "       lite-nmt compress CHECKPOINT --out DIR --int8 [--prune SHARE] [--finetune-steps N]\n"
         "       lite-nmt compress CHECKPOINT --out DIR --sensitivity [--target-size SIZE | --target-loss NATS]\n"
         "       lite-nmt compress CHECKPOINT --out DIR --curves FILE (--target-size SIZE | --target-loss NATS)\n"
         "       lite-nmt compress CHECKPOINT --out DIR [--heads SHARE] [--ffn SHARE] [--mult-adds N] ...",
-        description="Prune the smallest weights, put the others into k-means codebooks, pack both. The result is a "
-        "checkpoint as any other. Fine-tuning and measuring take the pairs of the run that the checkpoint lies in, or "
-        "those of --data. Heads, channels and layers are taken out by a call of their own: the result is to be trained "
-        "a little (`lite-nmt train --init`) before it is compressed.",
+        description="Prune the smallest weights, put the others into k-means codebooks or int8, pack both. "
+        "The result is a checkpoint as any other. Fine-tuning and measuring take the pairs of the run that the "
+        "checkpoint lies in, or those of --data. Heads, channels and layers are taken out by a call of their own: the "
+        "result is to be trained a little (`lite-nmt train --init`) before it is compressed.",
     )
     parser.add_argument("checkpoint", type=Path, help="folder of a run or a checkpoint")
     parser.add_argument("--out", type=Path, required=True, help="folder to write, new or empty")
@@ -46,6 +47,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--bits", action="append", default=[], metavar="[LAYER=]N", help="of a weight's code, 2 to 8 (8)"
+    )
+    parser.add_argument(
+        "--int8", action="store_true", help="8-bit integers by rows, for int8 arithmetic, in place of codebooks"
     )
     parser.add_argument("--scope", choices=("layer", "global"), default="layer", help="what --prune is a share of")
     parser.add_argument("--share", choices=("tensor", "layer"), default="tensor", help="what shares a codebook")
@@ -87,8 +91,10 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("--curves goes with --target-size or --target-loss, without --bits and --prune.")
     if args.sensitivity and (args.bits or args.prune or args.finetune_steps):
         args.usage_error("--sensitivity tries all --bits and --prune by itself, without fine-tuning.")
+    if args.int8 and (args.bits or args.share != "tensor" or args.init != "linear" or args.curves or args.sensitivity):
+        args.usage_error("--int8 has one grid: it goes without --bits, --share, --init, --curves and --sensitivity.")
     plan = plan_from(args)
-    if plan and (args.bits or args.prune or args.curves or args.sensitivity or args.finetune_steps):
+    if plan and (args.int8 or args.bits or args.prune or args.curves or args.sensitivity or args.finetune_steps):
         args.usage_error("heads, channels and layers go by a call of their own; then train --init, then the rest.")
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -133,7 +139,7 @@ def _compress(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int
     rows: list[dict[str, Any]] = []
 
     def watch(stage: Stage) -> None:
-        found = validation(stage.weights) if validation else {}
+        found = validation(stage.weights, stage.int8) if validation else {}
         rows.append({"stage": stage.name, "zeros": stage.zeros(), "paper_bytes": stage.paper_bytes(), **found})
         print(_row(rows[-1], rows[0]), file=sys.stderr if args.json else sys.stdout, flush=True)
 
@@ -222,6 +228,7 @@ def _config(args: argparse.Namespace) -> CompressConfig:
         scope=args.scope,
         share=args.share,
         init=args.init,
+        int8=args.int8,
     )
 
 

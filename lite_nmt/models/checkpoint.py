@@ -96,7 +96,10 @@ def save(
         files = {WEIGHTS: safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in weights.items()})}
         files |= vocabulary.files()
     else:
-        files, details[PACKED] = {PACKED: weights.content}, {"expanded_bytes": weights.expanded_bytes}
+        files, details[PACKED] = (
+            {PACKED: weights.content},
+            {"expanded_bytes": weights.expanded_bytes, "kind": weights.kind},
+        )
         for name, content in vocabulary.files().items():
             files[name + XZ], details[name + XZ] = packing.squeeze_file(content), {"expanded_bytes": len(content)}
     if training is not None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from lite_nmt.cli.main import main
+from lite_nmt.compress.int8 import quantize_rows
 from lite_nmt.models import checkpoint
 from lite_nmt.profiling.cost import cost
 
@@ -51,6 +52,25 @@ def test_compress_then_translate(trained: Path, tmp_path: Path, capsys: pytest.C
     assert len(weights["target.weight"].unique()) == 64
     assert len(weights["decoder.0.cross.q.weight"].unique()) == 16
     assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
+
+
+def test_int8_is_a_checkpoint_that_every_verb_reads(
+    trained: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "small"
+    table, _ = done(capsys, trained, "--out", out, "--int8", "--finetune-steps", 3)
+    rows = [line for line in table.splitlines() if "(paper)" in line]
+    assert [row[:22].strip() for row in rows] == ["as trained", "int8", "int8, fine-tuned", "packed"]
+    assert "validation ppl" in rows[-1]
+    assert json.loads((out / "checkpoint.json").read_text())["files"]["model.packed"]["kind"] == "int8"
+    for name, weights in checkpoint.load(out).weights().items():
+        if name == "target.weight":
+            codes, scales = quantize_rows(weights.numpy())
+            torch.testing.assert_close(torch.from_numpy(codes * scales[:, None]), weights, rtol=0, atol=0)
+    (tmp_path / "in.de").write_text("Der Hund schläft.\n")
+    assert main(text("translate", out, tmp_path / "in.de")) == 0
+    assert main(text("evaluate", out, "--data", corpus)) == 0
+    assert main(text("profile", out)) == 0
 
 
 def test_json_is_what_was_written(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,6 +197,12 @@ def test_nan_weights(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         ["--curves", "x.json", "--target-size", "1M", "--target-loss", "1"],
         ["--sensitivity", "--bits", "4"],
         ["--sensitivity", "--finetune-steps", "4"],
+        ["--int8", "--bits", "8"],
+        ["--int8", "--share", "layer"],
+        ["--int8", "--init", "random"],
+        ["--int8", "--sensitivity"],
+        ["--int8", "--curves", "x.json", "--target-size", "1M"],
+        ["--int8", "--ffn", "0.5"],
         ["--finetune-steps", "0"],
         ["--init", "best"],
     ],

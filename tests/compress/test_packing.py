@@ -18,8 +18,9 @@ import torch
 import zstandard
 from numpy.typing import NDArray
 
+from lite_nmt.compress.int8 import Plain, Rows, quantize_rows
 from lite_nmt.compress.kmeans import Book, make_book
-from lite_nmt.compress.packing import DIGEST, LENGTH, MAGIC, Packed, expand_file, pack, squeeze_file, unpack
+from lite_nmt.compress.packing import DIGEST, LENGTH, MAGIC, Packed, Stored, expand_file, pack, squeeze_file, unpack
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
@@ -38,6 +39,20 @@ def books(bits: int, zeros: float) -> list[Book]:
     one = {"a.weight": sparse((37, 23), zeros)}
     two = {"b.weight": sparse((64, 33), zeros, 1), "b.bias": sparse((5,), 0, 2)}
     return [make_book(one, bits), make_book(two, 8)]
+
+
+def int8(zeros: float) -> list[Stored]:
+    one = sparse((37, 23), zeros), {"a.bias": sparse((37,), 0, 2), "a.taps": sparse((2, 3), 0, 3)}
+    return [
+        Rows("a.weight", *quantize_rows(one[0])),
+        Rows("b.weight", *quantize_rows(sparse((9, 4, 3), zeros, 1))),
+        Plain(one[1]),
+    ]
+
+
+def codebooks(packed: Packed) -> list[Book]:
+    found = unpack(packed.content, packed.expanded_bytes, "x")
+    return [book for book in found if isinstance(book, Book)]
 
 
 def renewed(body: bytes) -> bytes:
@@ -61,8 +76,8 @@ def test_what_is_unpacked_is_what_was_packed(bits: int, zeros: float) -> None:
     before = books(bits, zeros)
     packed = pack(before)
     assert packed.expanded_bytes == 4 * (37 * 23 + 64 * 33 + 5)
-    after = unpack(packed.content, packed.expanded_bytes, "x")
-    for one, other in zip(before, after, strict=True):
+    assert packed.kind == "codebooks"
+    for one, other in zip(before, codebooks(packed), strict=True):
         assert (one.bits, list(one.codes)) == (other.bits, list(other.codes))
         assert one.codebook.dtype == other.codebook.dtype
         np.testing.assert_array_equal(one.codebook, other.codebook)
@@ -76,7 +91,7 @@ def test_any_length_survives() -> None:
         codes = np.random.default_rng(count).integers(0, 2**bits - 90 * (bits == 8), count, np.uint8)
         book = Book(bits, np.arange(2**bits, dtype=np.float16) + 1, {"a": codes})
         packed = pack([book])
-        np.testing.assert_array_equal(unpack(packed.content, packed.expanded_bytes, "x")[0].codes["a"], codes)
+        np.testing.assert_array_equal(codebooks(packed)[0].codes["a"], codes)
 
 
 def test_reading_does_not_need_pytorch() -> None:
@@ -86,8 +101,38 @@ def test_reading_does_not_need_pytorch() -> None:
 
 def test_float32_codebooks_survive() -> None:
     book = make_book({"a": np.array([1e5, -1e-3, 3e5], np.float32)}, 2)
-    packed = pack([book])
-    np.testing.assert_array_equal(unpack(packed.content, packed.expanded_bytes, "x")[0].codebook, book.codebook)
+    np.testing.assert_array_equal(codebooks(pack([book]))[0].codebook, book.codebook)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.45, 0.95, 1.0])
+def test_int8_survives(zeros: float) -> None:
+    before = int8(zeros)
+    packed = pack(before)
+    assert (packed.kind, packed.expanded_bytes) == ("int8", 4 * (37 * 23 + 9 * 4 * 3 + 37 + 6))
+    for one, other in zip(before, unpack(packed.content, packed.expanded_bytes, "x"), strict=True):
+        assert type(one) is type(other)
+        assert list(one.weights()) == list(other.weights())
+        for name, weights in one.weights().items():
+            np.testing.assert_array_equal(weights, other.weights()[name], strict=True)
+        if isinstance(one, Rows) and isinstance(other, Rows):
+            np.testing.assert_array_equal(one.codes, other.codes, strict=True)
+            np.testing.assert_array_equal(one.scales, other.scales)
+
+
+def test_int8_off_its_grid_is_refused() -> None:
+    codes, scales = np.array([[127, 3], [-5, -127]], np.int8), np.array([0.5, 0.25], np.float32)
+    assert unpack(pack([Rows("a", codes, scales)]).content, 16, "x")
+    for wrong in (
+        Rows("a", np.array([[127, 3], [-5, -128]], np.int8), scales),
+        Rows("a", np.array([[126, 3], [-5, -127]], np.int8), scales),  # no code of 127: another scale would do
+        Rows("a", codes, np.array([0.5, -0.25], np.float32)),
+        Rows("a", codes, np.array([0.5, 0], np.float32)),
+        Rows("a", codes, np.array([0.5, 1e-40], np.float32)),
+        Rows("a", codes, np.array([0.5, 3e38], np.float32)),
+        Rows("a", codes, np.array([0.5, np.nan], np.float32)),
+    ):
+        with pytest.raises(LiteNmtError, match="x is damaged"):
+            unpack(pack([wrong]).content, 16, "x")
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.45, 0.9])
@@ -100,8 +145,9 @@ def test_size_is_close_to_the_entropy(bits: int, zeros: float) -> None:
     assert len(pack([book]).content) < 1.02 * entropy / (1 if zeros < 0.9 else 0.95) + 2 * len(book.codebook) + 200
 
 
-def test_any_flipped_byte_is_refused() -> None:
-    packed = pack(books(4, 0.5))
+@pytest.mark.parametrize("held", [books(4, 0.5), int8(0.5)])
+def test_any_flipped_byte_is_refused(held: list[Stored]) -> None:
+    packed = pack(held)
     for i in range(len(packed.content)):
         damaged = bytearray(packed.content)
         damaged[i] ^= 1 << i % 8
@@ -109,15 +155,17 @@ def test_any_flipped_byte_is_refused() -> None:
             unpack(bytes(damaged), packed.expanded_bytes, "x")
 
 
-def test_any_truncation_is_refused() -> None:
-    packed = pack(books(4, 0.5))
+@pytest.mark.parametrize("held", [books(4, 0.5), int8(0.5)])
+def test_any_truncation_is_refused(held: list[Stored]) -> None:
+    packed = pack(held)
     for end in range(len(packed.content)):
         with pytest.raises(LiteNmtError, match="x is damaged"):
             unpack(packed.content[:end], packed.expanded_bytes, "x")
 
 
-def test_damage_under_a_renewed_checksum_neither_crashes_nor_takes_memory() -> None:
-    packed = pack(books(5, 0.5))
+@pytest.mark.parametrize("held", [books(5, 0.5), int8(0.0), int8(0.8)])
+def test_damage_under_a_renewed_checksum_neither_crashes_nor_takes_memory(held: list[Stored]) -> None:
+    packed = pack(held)
     random = np.random.default_rng(0)
     refused = 0
     tracemalloc.start()
@@ -182,6 +230,36 @@ def test_a_header_that_lies_is_refused(change: Callable[[list[dict[str, Any]]], 
         assert tracemalloc.get_traced_memory()[1] < 8 * packed.expanded_bytes + 100_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        setting("tensors", {"a.weight": [851]}),
+        setting("tensors", {"a.weight": [23, 37]}),
+        setting("tensors", {"a.weight": [30, 23], "c.weight": [7, 23]}),
+        setting("bits", 7),
+        setting("bits", True),
+        setting("values", 36),
+        setting("bits", 8.0),
+        setting("values", 37.0),
+        setting("type", "float32"),
+        setting("type", "plain"),
+        setting("type", None),
+        setting("type", ["int8"]),
+        setting("kept", 850),
+        lambda entries: entries[-1].__setitem__("type", "float32"),
+        lambda entries: entries[-1].__setitem__("bits", 8),
+        lambda entries: entries[-1].__setitem__("values", 42),
+        lambda entries: entries[-1].__setitem__("kept", 43),
+        lambda entries: entries[-1].__setitem__("bytes", [sum(entries[-1]["bytes"]) - 1, 0, 1]),
+        lambda entries: entries[-1].__setitem__("tensors", {"a.bias": [43, 2**30]}),
+    ],
+)
+def test_an_int8_header_that_lies_is_refused(change: Callable[[list[dict[str, Any]]], Any]) -> None:
+    packed = pack(int8(0.0))
+    with pytest.raises(LiteNmtError, match="x is damaged"):
+        unpack(with_header(packed, change), packed.expanded_bytes, "x")
 
 
 def test_more_than_was_declared_is_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from lite_nmt.compress.finetune import FineTuner
+from lite_nmt.compress.int8 import dequantize_rows, quantize_rows
 from lite_nmt.compress.packing import unpack
 from lite_nmt.compress.pipeline import CompressConfig, Stage, compress, layer_of, settle
 from lite_nmt.compress.prune import matrices
@@ -61,6 +62,37 @@ def test_stages_come_in_order(trained: Path, model: TranslationModel) -> None:
     np.testing.assert_array_equal(target[4], target[5])
 
 
+def test_int8_stages(trained: Path, model: TranslationModel) -> None:
+    tuner = FineTuner(
+        checkpoint.load(trained), Encoded.open(trained / "data" / "train"), None, 2, 1e-3, torch.device("cpu")
+    )
+    names = set(matrices(model))
+    float_weights = {name: w.copy() for name, w in numbers(model).items()}
+    found = stages(model, CompressConfig(int8=True, prune=0.3), tuner)
+    assert [(s.name, s.int8) for s in found] == [
+        ("as trained", False),
+        ("pruned", False),
+        ("pruned, fine-tuned", False),
+        ("int8", True),
+        ("int8, fine-tuned", True),
+        ("packed", True),
+    ]
+    for stage in found[3:]:
+        for name, weights in stage.weights.items():
+            assert stage.bits[name] == (8 if name in names else 32)
+            if name in names:
+                codes, scales = quantize_rows(weights)
+                np.testing.assert_array_equal(dequantize_rows(codes, scales), weights)
+                assert (weights[found[1].weights[name] == 0] == 0).all()
+    for name, weights in found[-1].weights.items():
+        np.testing.assert_array_equal(weights, found[-2].weights[name], strict=True)
+        np.testing.assert_array_equal(weights, numbers(model)[name], strict=True)
+    assert not np.array_equal(found[-1].weights["target.weight"], found[3].weights["target.weight"])
+    untuned = stages(checkpoint.load(trained).model(), CompressConfig(int8=True))[-1].weights
+    for name in float_weights.keys() - names:
+        np.testing.assert_array_equal(untuned[name], float_weights[name], strict=True)
+
+
 def test_each_tensor_takes_the_settings_of_its_longest_name(model: TranslationModel) -> None:
     config = CompressConfig(
         bits=8,
@@ -98,7 +130,7 @@ def test_a_layers_tensors_may_share_a_codebook(model: TranslationModel) -> None:
     whole = compress(copy.deepcopy(model), CompressConfig(bits=4, share="tensor"))
     shared = compress(model, CompressConfig(bits=4, share="layer"))
     books = unpack(shared.content, shared.expanded_bytes, "x")
-    members = [list(book.codes) for book in books]
+    members = [list(book.weights()) for book in books]
     assert ["decoder.0.cross.q.weight", "decoder.0.cross.kv.weight", "decoder.0.cross.out.weight"] in members
     assert len(books) < len(unpack(whole.content, whole.expanded_bytes, "x"))
     assert len(shared.content) < len(whole.content)
@@ -131,6 +163,9 @@ def test_layers_of_tensors() -> None:
         ({"prune_of": {"target": float("nan")}}, "prune of target is nan; it must be"),
         ({"scope": "all"}, "scope is 'all'; it must be one of layer, global"),
         ({"share": "all"}, "share is 'all'; it must be one of tensor, layer"),
+        ({"int8": True, "bits": 4}, "int8 has one grid"),
+        ({"int8": True, "bits_of": {"target": 8}}, "int8 has one grid"),
+        ({"int8": True, "share": "layer"}, "int8 has one grid"),
         ({"init": "best"}, "init is 'best'; it must be one of linear, density, random"),
     ],
 )
