@@ -1,0 +1,1 @@
+"""What a device runs: graphs, shortlists, bundles."""
