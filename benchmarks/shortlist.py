@@ -60,7 +60,8 @@ class Limited(TranslationModel):
         self, token: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
     ) -> tuple[Tensor, State]:
         logits, state = super().step(token, position, state, memory, keep)
-        return logits.masked_fill(~memory["allowed"], float("-inf")), state
+        allowed = memory["allowed"].repeat_interleave(len(logits) // len(memory["allowed"]), 0)
+        return logits.masked_fill(~allowed, float("-inf")), state
 
 
 def coverage(rows: Sequence[Any], sentences: Sequence[Sequence[int]]) -> float:

@@ -99,7 +99,7 @@ def build(
     saved: Checkpoint,
     train: Encoded,
     per_word: int = 16,
-    frequent: int = 100,
+    frequent: int = 50,
     most: int = 200_000,
     device: str | torch.device = "cpu",
 ) -> Shortlist:
