@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lite_nmt.data.vocabulary import BOS, EOS, PAD
+from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.modules.mixer import State
 
@@ -53,6 +54,25 @@ class DecodeStep(nn.Module):
         return logits.view(batch, width, -1), beamed(state, batch, width)
 
 
+class Choose(nn.Module):
+    """A sentence's shortlist: the rows of the output projection that it computes."""
+
+    def __init__(self, model: TranslationModel, shortlist: Shortlist) -> None:
+        super().__init__()
+        self.model = model
+        self.frequent = torch.from_numpy(shortlist.frequent).long()
+        self.table = torch.from_numpy(shortlist.table)
+
+    def forward(self, source: Tensor) -> State:
+        """``types``, B J, without the end marker; ``weight``, B C 1+J, the end marker's first; ``bias``, B 1+J, which
+        leaves out what stands there twice."""
+        named = self.table.index_select(0, source.flatten()).view(source.shape[0], -1).long()
+        types = torch.cat([self.frequent.expand(source.shape[0], -1), named], 1).sort(1).values
+        again = nn.functional.pad(types[:, 1:] == types[:, :-1], (1, 0))  # the end marker is first: it is the lowest
+        weight = nn.functional.embedding(types, self.model.project.weight).transpose(1, 2)
+        return {"types": types[:, 1:], "weight": weight, "bias": again * -1e9}
+
+
 class GreedyBegin(nn.Module):
     """What a greedy search starts from; it holds no weight."""
 
@@ -61,11 +81,10 @@ class GreedyBegin(nn.Module):
         self.state = model.initial_state(1)
 
     def forward(self, source: Tensor, max_length: Tensor, min_length: Tensor) -> tuple[Tensor, ...]:
-        """Each sentence's limit, B; token, total, going and state of :class:`GreedyStep`."""
-        limits = limits_of(source, max_length, min_length)
-        token = torch.full_like(limits, BOS)
+        """Each sentence's limit, B 1; token, going and state of :class:`GreedyStep`."""
+        limits = limits_of(source, max_length, min_length).unsqueeze(1)
         state = {name: first.expand(source.shape[0], *first.shape[1:]) for name, first in self.state.items()}
-        return limits, token, torch.zeros_like(limits, dtype=torch.float32), token == BOS, *state.values()
+        return limits, torch.full_like(limits, BOS), torch.ones_like(limits), *state.values()
 
 
 class GreedyStep(nn.Module):
@@ -79,30 +98,32 @@ class GreedyStep(nn.Module):
         self,
         position: Tensor,
         token: Tensor,
-        total: Tensor,
         going: Tensor,
         state: State,
         limits: Tensor,
         min_length: Tensor,
         source: Tensor,
         memory: State,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, State, Tensor]:
+        chosen: State,
+    ) -> tuple[Tensor, Tensor, Tensor, State, Tensor, Tensor]:
         """
         Args:
-            token, total, going: B, the last tokens, the log-probabilities so far, and who has not ended.
-            limits: B, the most tokens that each sentence is given.
+            token, going: B 1, the last tokens, and 1 or 0 for whether a sentence goes on.
+            limits: B 1, the most tokens that each sentence is given.
+            chosen: what :class:`Choose` says, or nothing for all types.
 
         Returns:
-            Whether any goes on; the new ``token``, ``total``, ``going`` and state; and B tokens of text.
+            Whether any goes on; the new ``token``, ``going`` and state; the text's next tokens and their
+            log-probabilities, B 1 each.
         """
-        logits, state = self.model.step(token, position, state, memory, source != PAD)
-        end, (best, token) = logits[:, EOS], logits[:, EOS + 1 :].max(1)
+        x, state = self.model.advance(token.flatten(), position, state, memory, source != PAD)
+        logits, total = score_types(self.model, x.unsqueeze(1), chosen)
+        end, (best, place) = logits[:, 0, :1], logits[:, 0, 1:].max(1, keepdim=True)
         ends = ((end >= best) & (position >= min_length)) | (position >= limits)
-        best = torch.where(ends, end, best) - logits.logsumexp(1)
-        total = torch.where(going, total + best, total)
-        going = going & ~ends
-        token = token + (EOS + 1)
-        return going.any(), token, total, going, state, torch.where(going, token, PAD)
+        logprob = torch.where(ends, end, best) - total
+        going = torch.where(ends, 0, going)
+        token = name_types(place, chosen)
+        return going.max() > 0, token, going, state, token * going, logprob
 
 
 class GreedyEnd(nn.Module):
@@ -112,11 +133,13 @@ class GreedyEnd(nn.Module):
         super().__init__()
         self.kind = kind
 
-    def forward(self, tokens: Tensor, total: Tensor, length_penalty: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """T B tokens and B log-probabilities to target, B 1 T; score and log-probability, B 1 each."""
-        target, logprob = tokens.t().unsqueeze(1), total.unsqueeze(1)
-        penalty = penalty_of((target != PAD).sum(-1) + 1, length_penalty, self.kind)
-        return target, logprob / penalty, logprob
+    def forward(self, tokens: Tensor, logprobs: Tensor, length_penalty: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """T B 1 tokens and log-probabilities to target, B 1 T; score and log-probability, B 1 each."""
+        target = tokens.permute(1, 2, 0)
+        length = (target != PAD).sum(-1)  # padding follows only once a sentence has ended
+        counts = torch.arange(target.shape[2], device=target.device) <= length.unsqueeze(-1)
+        logprob = torch.where(counts, logprobs.permute(1, 2, 0), 0).sum(-1)
+        return target, logprob / penalty_of(length + 1, length_penalty, self.kind), logprob
 
 
 class BeamBegin(nn.Module):
@@ -165,6 +188,7 @@ class BeamStep(nn.Module):
         length_penalty: Tensor,
         source: Tensor,
         memory: State,
+        chosen: State,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, State]:
         """
         Args:
@@ -178,13 +202,16 @@ class BeamStep(nn.Module):
             Whether any sentence goes on, and what has changed.
         """
         batch, width = token.shape
-        logits, state = self.model.step(token.flatten(), position, flat(state), memory, source != PAD)
-        allowed = logits.log_softmax(-1)[:, EOS:].view(batch, width, -1)
-        end = allowed[..., :1].masked_fill(position < min_length, -math.inf)
-        others = allowed[..., 1:].masked_fill((position >= limits)[:, None, None], -math.inf)
-        best, token = torch.cat([end, others], -1).topk(2 * width)
-        best, place = (best + total.unsqueeze(-1)).flatten(1).topk(2 * width)
-        token, parent = token.flatten(1).gather(1, place) + EOS, place // (2 * width)
+        x, state = self.model.advance(token.flatten(), position, flat(state), memory, source != PAD)
+        logits, norm = score_types(self.model, x.view(batch, width, -1), chosen)
+        logprob = logits - norm.unsqueeze(-1)
+        end = logprob[..., :1].masked_fill(position < min_length, -math.inf)
+        others = logprob[..., 1:].masked_fill((position >= limits)[:, None, None], -math.inf)
+        # Each hypothesis' own best first, so that the sums are of few numbers and not of the whole vocabulary.
+        best, place = torch.cat([end, others], -1).topk(2 * width)
+        best, rank = (best + total.unsqueeze(-1)).flatten(1).topk(2 * width)
+        place, parent = place.flatten(1).gather(1, rank), rank // (2 * width)
+        token = torch.where(place == 0, EOS, name_types((place - 1).clamp(min=0), chosen))
 
         ends, open_ = token == EOS, (ended < width).unsqueeze(1)
         now, text = best[:, :width], rows(history, parent[:, :width])
@@ -203,6 +230,20 @@ class BeamStep(nn.Module):
         texts = nn.functional.pad(texts, (0, 1), value=PAD)
         state = reorder(beamed(state, batch, width), parent)
         return (ended < width).any(), token, total, history, ended, texts, logprobs, scores, state
+
+
+def score_types(model: TranslationModel, x: Tensor, chosen: State) -> tuple[Tensor, Tensor]:
+    """Scores of the end marker and of J other types, B W 1+J, before softmax, and what normalises them, B W."""
+    if chosen:
+        logits = x @ chosen["weight"] + chosen["bias"].unsqueeze(1)
+        return logits, logits.logsumexp(-1)
+    logits = model.project(x)
+    return logits[..., EOS:], logits.logsumexp(-1)
+
+
+def name_types(place: Tensor, chosen: State) -> Tensor:
+    """Which of the J types stands at a place, B ...."""
+    return chosen["types"].gather(1, place) if chosen else place + (EOS + 1)
 
 
 def limits_of(source: Tensor, max_length: Tensor, min_length: Tensor) -> Tensor:

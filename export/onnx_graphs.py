@@ -21,13 +21,14 @@ from lite_nmt.export import graphs
 from lite_nmt.export.bundle import WEIGHTS
 from lite_nmt.export.precision import constant
 from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP
+from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.translation import TranslationModel
 
 OPSET = 20
 ALIGNED = 64  # bytes; where a weight begins in the file, so that it can be mapped
 
 # Of the example that is traced. They differ, so that no two are taken for one.
-_SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7}
+_SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7, "types": 1000, "types + 1": 1001}
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,10 @@ Argument = Axes | dict[str, Axes]
 
 
 def export_graphs(
-    model: TranslationModel, decode: DecodeConfig, convert: Callable[[ir.Model], None] = lambda graph: None
+    model: TranslationModel,
+    decode: DecodeConfig,
+    convert: Callable[[ir.Model], None] = lambda graph: None,
+    shortlist: Shortlist | None = None,
 ) -> dict[str, ir.Model]:
     """Every graph of a model, by file name.
 
@@ -62,21 +66,31 @@ def export_graphs(
         model: in eval mode, on the CPU.
         decode: defaults of the searches' inputs.
         convert: changes the weights of each part.
+        shortlist: what the searches limit themselves to; the step computes all types.
     """
     tokens = torch.int64
     batch, length, past = Dim("batch"), Dim("source"), Dim("past")
-    width = Dim("width", max=(model.project.out_features - EOS) // 2)  # so many continuations are compared
+    among = model.project.out_features - EOS if shortlist is None else shortlist.least()
+    width = Dim("width", max=among // 2)  # so many continuations are compared
     first = model.initial_state(1)
     greedy = {name: Axes((batch, *(size or past for size in x.shape[1:]))) for name, x in first.items()}
     beam = {name: Axes((batch, width, *axes.sizes[1:])) for name, axes in greedy.items()}
+    one = Axes((batch, 1), tokens)
     scalar, row, wide = Axes((), tokens), Axes((batch,), tokens), Axes((batch, width), tokens)
     source, text = Axes((batch, length), tokens), Axes((batch, width, past), tokens)
-    number, numbers = Axes((batch,)), Axes((batch, width))
+    numbers = Axes((batch, width))
     with torch.no_grad():
         known = model.memory(model.encode(source.example(), source.example() > 0))
     memory = {name: Axes((batch, x.shape[1], length, x.shape[3])) for name, x in known.items()}
+    few = Dim("types", min=among)
+    chosen = {
+        "types": Axes((batch, few), tokens),
+        "weight": Axes((batch, model.project.in_features, few + 1)),
+        "bias": Axes((batch, few + 1)),
+    }
     limits: dict[str, Argument] = {"source": source, "max_length": scalar, "min_length": scalar}
     fixed: dict[str, Argument] = {"limits": row, "min_length": scalar, "source": source, "memory": memory}
+    fixed["chosen"] = chosen if shortlist else {}
 
     encoder = trace(graphs.Encode(model), {"source": source}, [f"memory.{name}" for name in memory])
     step = trace(
@@ -88,11 +102,11 @@ def export_graphs(
         graphs.GreedyStep(model),
         {
             "position": scalar,
-            "token": row,
-            "total": number,
-            "going": Axes((batch,), torch.bool),
+            "token": one,
+            "going": one,
             "state": greedy,
             **fixed,
+            "limits": one,
         },
     )
     beam_step = trace(
@@ -115,21 +129,30 @@ def export_graphs(
     beam_begin = trace(graphs.BeamBegin(model), {**limits, "slots": Axes((width,), tokens)})
     end = trace(
         graphs.GreedyEnd(decode.penalty),
-        {"tokens": Axes((past, batch), tokens), "total": number, "length_penalty": Axes()},
+        {"tokens": Axes((past, batch, 1), tokens), "logprobs": Axes((past, batch, 1)), "length_penalty": Axes()},
     )
-    for part in (encoder, step, greedy_step, beam_step):
+    parts = [encoder, step, greedy_step, beam_step]
+    if shortlist:
+        parts.append(
+            choose := trace(graphs.Choose(model, shortlist), {"source": source}, [f"chosen.{name}" for name in chosen])
+        )
+    for part in parts:
         convert(part)
         RemoveUnusedNodesPass()(part)
+
+    def before(begin: ir.Model) -> list[ir.Model]:
+        return [begin, choose.clone()] if shortlist else [begin]
+
     return {
         ENCODER: encoder,
         STEP: step,
-        GREEDY: _search(encoder.clone(), begin, greedy_step, decode, end),
-        BEAM: _search(encoder.clone(), beam_begin, beam_step, decode),
+        GREEDY: _search(encoder.clone(), before(begin), greedy_step, decode, end),
+        BEAM: _search(encoder.clone(), before(beam_begin), beam_step, decode),
     }
 
 
 def _search(
-    encoder: ir.Model, begin: ir.Model, step: ir.Model, decode: DecodeConfig, end: ir.Model | None = None
+    encoder: ir.Model, before: Sequence[ir.Model], step: ir.Model, decode: DecodeConfig, end: ir.Model | None = None
 ) -> ir.Model:
     """One graph from source to target: encode, begin, then the step until it says that nothing goes on.
 
@@ -149,8 +172,12 @@ def _search(
     if end is None:
         zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
-    limits, *first = _inline(graph, begin.graph, known)
+    begin, *choose = before
+    limits, *first = _inline(graph, begin.graph, known, "begin")
     known["limits"] = limits
+    for part in choose:
+        names = [str(value.name) for value in part.graph.outputs]
+        known |= zip(names, _inline(graph, part.graph, known, "chosen"), strict=True)
 
     # Position and what changes are the body's own; all else it sees in the graph around it.
     body = step.graph
@@ -174,8 +201,8 @@ def _search(
     if end is None:
         _, _, _, _, target, logprob, score = [*found, last][:7]
     else:
-        known |= {"tokens": last, "total": found[1]}
-        target, score, logprob = _inline(graph, end.graph, known)
+        known |= {"tokens": found[-1], "logprobs": last}
+        target, score, logprob = _inline(graph, end.graph, known, "end")
     for name, value, kind in (("target", target, "INT64"), ("score", score, "FLOAT"), ("logprob", logprob, "FLOAT")):
         output = _node(graph, "Identity", [value])[0]
         output.name, output.type = name, ir.TensorType(ir.DataType[kind])
@@ -193,8 +220,8 @@ def _node(
     return node.outputs
 
 
-def _inline(graph: ir.Graph, part: ir.Graph, known: Mapping[str, ir.Value]) -> list[ir.Value]:
-    """Put another graph's nodes at the end of this one; inputs are found by name.
+def _inline(graph: ir.Graph, part: ir.Graph, known: Mapping[str, ir.Value], prefix: str) -> list[ir.Value]:
+    """Put another graph's nodes at the end of this one; inputs are found by name, and so are weights.
 
     Returns:
         What were its outputs.
@@ -204,7 +231,10 @@ def _inline(graph: ir.Graph, part: ir.Graph, known: Mapping[str, ir.Value]) -> l
     part.outputs.clear()
     for value in list(part.initializers.values()):
         del part.initializers[value.name]
-        value.name = f"{id(part)}.{value.name}"
+        if value.name in graph.initializers and value.name.startswith("model."):
+            value.replace_all_uses_with(graph.initializers[value.name])
+            continue
+        value.name = f"{prefix}.{value.name}"
         graph.register_initializer(value)
     nodes = list(part)
     part.remove(nodes)

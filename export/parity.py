@@ -122,7 +122,8 @@ def translate_pairs(engine: Engine, bundle: Bundle, pairs: Encoded, say: Callabl
         found = engine.search([given[i] for i in rows], bundle.config.decode, 1)
         for i, [best] in zip(rows, found, strict=True):
             texts[i] = bundle.vocabulary.decode(list(best.tokens))
-        say(f"translated {start + len(rows)} of {len(order)} validation sentences")
+        if start // BATCH % 8 == 7 or start + len(rows) == len(order):
+            say(f"translated {start + len(rows)} of {len(order)} validation sentences")
     return score(texts, references)
 
 

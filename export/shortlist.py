@@ -54,6 +54,10 @@ class Shortlist:
         """The target types that a sentence may use, ascending: the rows of the output projection to compute."""
         return np.unique(np.concatenate([self.frequent, self.table[np.asarray(source, np.int64)].ravel()]))
 
+    def least(self) -> int:
+        """How many entries, equal ones among them, the shortest sentence has."""
+        return len(self.frequent) + self.table.shape[1]
+
     @property
     def bytes(self) -> int:
         """Of both arrays."""

@@ -25,7 +25,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--precision", default="fp32", choices=PRECISIONS, help="kmeans: of a compressed checkpoint (%(default)s)"
     )
-    parser.add_argument("--data", type=Path, metavar="DIR", help="take valid.* of this folder, not of the run")
+    parser.add_argument(
+        "--shortlist",
+        type=positive,
+        metavar="K",
+        help="search among the K likeliest target types of each source type and the most frequent ones; the training "
+        "side is aligned first",
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="take valid.* and train.* of this folder, not of the run"
+    )
     parser.add_argument(
         "--sentences", type=positive, default=1000, metavar="N", help="validation pairs, the first N (%(default)s)"
     )
@@ -37,14 +46,21 @@ def run(args: argparse.Namespace) -> int:
     import json
     import tempfile
 
-    from lite_nmt.compress.validation import find_pairs, first
+    from lite_nmt.compress.validation import find_pairs, first, need_pairs
     from lite_nmt.export.export import export
     from lite_nmt.models import checkpoint
 
     saved = checkpoint.load(Path(args.checkpoint))
     with tempfile.TemporaryDirectory() as scratch:
         pairs = find_pairs(saved, "valid", args.data, Path(scratch))
-        bundle = export(saved, args.out, args.precision, pairs and first(pairs, args.sentences), _say)
+        shortlist = None
+        if args.shortlist:
+            from lite_nmt.export.shortlist import build
+
+            _say("aligning the training side")
+            shortlist = build(saved, need_pairs(saved, "train", args.data, Path(scratch)), args.shortlist)
+        pairs = pairs and first(pairs, args.sentences)
+        bundle = export(saved, args.out, args.precision, pairs, shortlist, _say)
     if args.json:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
         return 0
