@@ -87,6 +87,10 @@ class OnnxEngine:
         found = session.run(("target", "score", "logprob"), feeds)
         return [ranked(_hypotheses(*row))[:nbest] for row in zip(*found, strict=True)]
 
+    def encode(self, sources: Sequence[Sequence[int]]) -> None:
+        """Run the encoder alone, to see what it takes."""
+        self.session(ENCODER).run(None, {"source": np.array(pad(sources), np.int64)})
+
     def align(
         self, sources: Sequence[Sequence[int]], hypotheses: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Alignment]]:

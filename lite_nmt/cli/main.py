@@ -28,6 +28,7 @@ VERBS = (
     "evaluate",
     "compress",
     "export",
+    "bench",
     "visualize",
     "plot",
     "presets",

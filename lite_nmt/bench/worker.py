@@ -1,0 +1,151 @@
+"""One engine in a process of its own, so that its memory is its own, told by its parent when to work.
+
+It reads a JSON command a line and answers each with a JSON line. It imports nothing that its engine does not need.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from lite_nmt.config import DecodeConfig
+
+
+class Subject(Protocol):
+    """What is measured: token numbers in, token numbers out."""
+
+    def sources(self, lines: Sequence[str]) -> list[list[int]]:
+        """Token numbers of text, in this engine's vocabulary."""
+        ...
+
+    def translate(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[list[int]]:
+        """One batch."""
+        ...
+
+    def encode(self, source: list[int]) -> bool:
+        """Run the encoder alone on one sentence; false where the engine has no such call."""
+        ...
+
+    def text(self, tokens: list[int]) -> str:
+        """Target text."""
+        ...
+
+
+class Lite:
+    """A bundle, or a checkpoint in PyTorch."""
+
+    def __init__(self, path: str, threads: int) -> None:
+        from lite_nmt.decode.translator import Translator
+
+        self.translator = Translator.load(path, threads=threads)
+        self.decode = self.translator.config.decode
+        self.translator.engine.search([[3]], dataclasses.replace(self.decode, max_length=1), 1)
+
+    def sources(self, lines: Sequence[str]) -> list[list[int]]:
+        return self.translator.vocabulary.encode_source(lines)
+
+    def translate(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[list[int]]:
+        return [list(best.tokens) for [best] in self.translator.engine.search(sources, decode, 1)]
+
+    def encode(self, source: list[int]) -> bool:
+        encode = getattr(self.translator.engine, "encode", None)
+        if encode is None:
+            return False
+        encode([source])
+        return True
+
+    def text(self, tokens: list[int]) -> str:
+        return self.translator.vocabulary.decode(tokens)
+
+
+class Peer:
+    """A Transformer in CTranslate2; ``path`` is ``FOLDER:COMPUTE_TYPE:CHECKPOINT``."""
+
+    def __init__(self, path: str, threads: int) -> None:
+        from lite_nmt.bench.ctranslate2 import CTranslate2Model
+        from lite_nmt.data.vocabulary import Vocabulary
+
+        folder, compute, vocabulary, joint = path.rsplit(":", 3)
+        self.vocabulary = Vocabulary.load(Path(vocabulary), joint == "joint")
+        self.decode = DecodeConfig()
+        self.model = CTranslate2Model.load(Path(folder), compute, threads)
+
+    def sources(self, lines: Sequence[str]) -> list[list[int]]:
+        return [ids[:-1] for ids in self.vocabulary.encode_source(lines)]
+
+    def translate(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[list[int]]:
+        return self.model.translate(sources, decode, len(sources))
+
+    def encode(self, source: list[int]) -> bool:
+        return False
+
+    def text(self, tokens: list[int]) -> str:
+        return self.vocabulary.decode(tokens)
+
+
+def main() -> None:
+    """``worker.py KIND PATH THREADS``; the first answer says how long loading took."""
+    kind, path, threads = sys.argv[1:]
+    start = time.perf_counter()
+    subject: Subject = {"lite": Lite, "ctranslate2": Peer}[kind](path, int(threads))
+    decode: DecodeConfig = subject.decode  # type: ignore[attr-defined]
+    _say({"load_s": time.perf_counter() - start, "rss": _resident(), "torch": "torch" in sys.modules})
+    sources: list[list[int]] = []
+    for line in sys.stdin:
+        asked = json.loads(line)
+        match asked["do"]:
+            case "prepare":
+                decode = dataclasses.replace(decode, **asked["decode"])
+                sources = subject.sources(asked["lines"])
+                _say({})
+            case "translate":
+                found, spent = _timed(lambda n=asked["batch"]: _batched(subject, sources, n, decode))
+                _say({**spent, "tokens": sum(len(tokens) + 1 for tokens in found)})
+            case "encode":
+                known = all([subject.encode(source) for source in sources[:1]])
+                _, spent = _timed(lambda: [subject.encode(source) for source in sources])
+                _say(spent if known else {})
+            case "text":
+                _say({"text": [subject.text(tokens) for tokens in _batched(subject, sources, 32, decode)]})
+            case "end":
+                _say({"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
+                return
+
+
+def _batched(subject: Subject, sources: Sequence[list[int]], size: int, decode: DecodeConfig) -> list[list[int]]:
+    """Sentences of like length together, and back in their order."""
+    order = sorted(range(len(sources)), key=lambda i: -len(sources[i])) if size > 1 else range(len(sources))
+    found: list[list[int]] = [[] for _ in sources]
+    for start in range(0, len(sources), size):
+        rows = order[start : start + size]
+        for i, tokens in zip(rows, subject.translate([sources[i] for i in rows], decode), strict=True):
+            found[i] = tokens
+    return found
+
+
+def _timed(call: Any) -> tuple[Any, dict[str, float]]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = call()
+    return found, {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
+
+
+def _resident() -> int:
+    """Bytes of memory in use, as the system counts them; the most so far where it does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _say(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""``lite-nmt bench``: how fast bundles and checkpoints translate, on this machine, an emulated one or another one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lite_nmt.cli.options import positive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lite_nmt.bench.host import Entry, Result, Spread
+    from lite_nmt.config import Config
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the verb."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure speed, memory and BLEU of bundles and checkpoints",
+        description="Measure engines in turns: bundles run in their own engine, checkpoints in PyTorch.",
+    )
+    parser.add_argument("targets", nargs="+", metavar="BUNDLE", help="a bundle, or a run or checkpoint")
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="translate and score SPLIT.* of this folder"
+    )
+    parser.add_argument("--split", default="test", help="(%(default)s)")
+    parser.add_argument("--sentences", type=positive, default=200, metavar="N", help="the first N (%(default)s)")
+    parser.add_argument("--threads", type=positive, default=1, metavar="N", help="(%(default)s)")
+    parser.add_argument("--beam", type=positive, metavar="B", help="default: each model's own")
+    parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="turns of each (%(default)s)")
+    parser.add_argument(
+        "--vs",
+        choices=("ctranslate2",),
+        help="also run each Transformer checkpoint that is given in this engine, in float32 and int8",
+    )
+    parser.add_argument(
+        "--target", default="host", metavar="WHERE", help="host, cortex-a72 (emulated), or ssh:user@host (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure."""
+    from lite_nmt.errors import LiteNmtError
+
+    if args.rounds < 2:
+        raise LiteNmtError("--rounds is 1; a spread needs at least 2.")
+    if args.target == "host":
+        return _host(args)
+    if args.vs:
+        raise LiteNmtError(f"--vs {args.vs} is measured on the host, not on {args.target}.")
+    raise LiteNmtError(f"--target is {args.target!r}; it must be host, cortex-a72 or ssh:user@host.")
+
+
+def _host(args: argparse.Namespace) -> int:
+    import json
+    import tempfile
+
+    from lite_nmt.bench.host import measure
+
+    lines, references = _text(args)
+    with tempfile.TemporaryDirectory() as scratch:
+        entries = [entry for target in args.targets for entry in _entries(target, args.vs, Path(scratch))]
+        decode = {} if args.beam is None else {"beam": args.beam}
+        results = measure(
+            entries, lines, references=references, decode=decode, threads=args.threads, rounds=args.rounds, say=_say
+        )
+    if args.json:
+        about = {"threads": args.threads, "sentences": len(lines), "beam": args.beam, "rounds": args.rounds}
+        print(json.dumps({**about, "results": [result.as_json() for result in results]}))
+    else:
+        _print(results, args.threads)
+    return 0
+
+
+def _text(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """What to translate, and its references."""
+    from lite_nmt.data.lines import read_lines
+    from lite_nmt.errors import LiteNmtError
+
+    sides = []
+    for language in _about(args.targets[0])[1]:
+        path = args.data / f"{args.split}.{language}"
+        with path.open("rb") as stream:
+            sides.append(list(read_lines(stream, str(path)))[: args.sentences])
+    source, references = sides
+    if len(source) != len(references) or not source:
+        raise LiteNmtError(
+            f"{args.data} has {len(source)} and {len(references)} sentences in {args.split}.*; make them agree."
+        )
+    return source, references
+
+
+def _about(target: str) -> tuple[Config, tuple[str, str], Path]:
+    """Configuration, languages and files of a bundle or checkpoint."""
+    from lite_nmt.export import bundle
+
+    if bundle.is_bundle(Path(target)):
+        opened = bundle.load(Path(target))
+        return opened.config, opened.languages, Path(target)
+    from lite_nmt.models import checkpoint
+
+    saved = checkpoint.load(Path(target))
+    return saved.config, saved.languages, saved.folder
+
+
+def _entries(target: str, peer: str | None, scratch: Path) -> list[Entry]:
+    """What a target is measured as: itself, and where asked for in CTranslate2."""
+    from lite_nmt.bench.host import Entry, folder_bytes
+    from lite_nmt.export.bundle import is_bundle
+    from lite_nmt.profiling.cost import cost
+
+    config, _, files = _about(target)
+    mult_adds = cost(config).mult_adds()
+    engine = "bundle" if is_bundle(Path(target)) else "PyTorch"
+    entries = [Entry(f"{Path(target).name}, {engine}", "lite", target, folder_bytes(files), mult_adds)]
+    if peer and engine == "PyTorch" and config.model.encoder.mixer == config.model.decoder.mixer == "attention":
+        from lite_nmt.bench.ctranslate2 import convert
+
+        for compute in ("float32", "int8"):
+            folder = scratch / f"{len(list(scratch.iterdir()))}"
+            convert(Path(target), folder, compute)
+            path = f"{folder}:{compute}:{files}:{'joint' if config.vocabulary.joint else 'two'}"
+            name = f"{Path(target).name}, CTranslate2 {compute}"
+            entries.append(Entry(name, "ctranslate2", path, folder_bytes(folder), mult_adds))
+    return entries
+
+
+def _print(results: Sequence[Result], threads: int) -> None:
+    from rich.table import Table
+
+    from lite_nmt.cli.console import console
+    from lite_nmt.profiling.budget import quantity
+
+    table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
+    table.caption = (
+        f"ms, CPU ms: of a sentence, one at a time, median and quartiles; {threads} thread{'s' * (threads > 1)}; "
+        "from token numbers to token numbers."
+    )
+    table.add_column("engine", no_wrap=True)
+    columns = ("Mult-Adds", "MB", "BLEU", "ms", "CPU ms", "encode ms", "ms/token", "sent./s, 1", "sent./s, 32")
+    for name in (*columns, "load s", "RSS MB", "peak MB"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        table.add_row(
+            result.entry.name,
+            quantity(result.entry.mult_adds),
+            f"{result.entry.bytes / 1e6:.2f}",
+            "" if result.bleu is None else f"{result.bleu:.2f}",
+            _spread(result.ms),
+            _spread(result.cpu_ms),
+            f"{result.encode_ms.median:.2f}" if result.encode_ms else "",
+            f"{result.token_ms:.3f}" if result.token_ms else "",
+            *(f"{result.per_second[size].median:.0f}" for size in (1, 32)),
+            f"{result.load_s:.2f}",
+            f"{result.rss / 1e6:.0f}",
+            f"{result.peak / 1e6:.0f}",
+        )
+    console().print(table)
+
+
+def _spread(of: Spread) -> str:
+    return f"{of.median:.2f} [{of.low:.2f}, {of.high:.2f}]"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
