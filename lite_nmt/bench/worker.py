@@ -71,6 +71,8 @@ class Peer:
         from lite_nmt.bench.ctranslate2 import CTranslate2Model
         from lite_nmt.data.vocabulary import Vocabulary
 
+        # It imports PyTorch for its converters where there is one; to run a model it needs none, and no memory for it.
+        sys.modules["torch"] = None  # type: ignore[assignment]
         folder, compute, vocabulary, joint = path.rsplit(":", 3)
         self.vocabulary = Vocabulary.load(Path(vocabulary), joint == "joint")
         self.decode = DecodeConfig()
@@ -95,7 +97,9 @@ def main() -> None:
     start = time.perf_counter()
     subject: Subject = {"lite": Lite, "ctranslate2": Peer}[kind](path, int(threads))
     decode: DecodeConfig = subject.decode  # type: ignore[attr-defined]
-    _say({"load_s": time.perf_counter() - start, "rss": _resident(), "torch": "torch" in sys.modules})
+    _say(
+        {"load_s": time.perf_counter() - start, "rss": _memory("VmRSS"), "torch": sys.modules.get("torch") is not None}
+    )
     sources: list[list[int]] = []
     for line in sys.stdin:
         asked = json.loads(line)
@@ -105,16 +109,16 @@ def main() -> None:
                 sources = subject.sources(asked["lines"])
                 _say({})
             case "translate":
-                found, spent = _timed(lambda n=asked["batch"]: _batched(subject, sources, n, decode))
+                found, spent = _timed(lambda: _batched(subject, sources, asked["batch"], decode))  # noqa: B023
                 _say({**spent, "tokens": sum(len(tokens) + 1 for tokens in found)})
             case "encode":
                 known = all([subject.encode(source) for source in sources[:1]])
-                _, spent = _timed(lambda: [subject.encode(source) for source in sources])
+                _, spent = _timed(lambda: [subject.encode(source) for source in sources])  # noqa: B023
                 _say(spent if known else {})
             case "text":
                 _say({"text": [subject.text(tokens) for tokens in _batched(subject, sources, 32, decode)]})
             case "end":
-                _say({"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
+                _say({"peak": _memory("VmHWM")})
                 return
 
 
@@ -135,12 +139,13 @@ def _timed(call: Any) -> tuple[Any, dict[str, float]]:
     return found, {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
 
 
-def _resident() -> int:
-    """Bytes of memory in use, as the system counts them; the most so far where it does not say."""
+def _memory(what: str) -> int:
+    """Bytes in memory: ``VmRSS`` now, ``VmHWM`` the most so far; only the latter where the system is not Linux."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        status = Path("/proc/self/status").read_text()
+        return int(next(line.split()[1] for line in status.splitlines() if line.startswith(what))) * 1024
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _say(answer: dict[str, Any]) -> None:

@@ -119,7 +119,7 @@ def _entries(target: str, peer: str | None, scratch: Path) -> list[Entry]:
     engine = "bundle" if is_bundle(Path(target)) else "PyTorch"
     entries = [Entry(f"{Path(target).name}, {engine}", "lite", target, folder_bytes(files), mult_adds)]
     if peer and engine == "PyTorch" and config.model.encoder.mixer == config.model.decoder.mixer == "attention":
-        from lite_nmt.bench.ctranslate2 import convert
+        from lite_nmt.bench.conversion import convert
 
         for compute in ("float32", "int8"):
             folder = scratch / f"{len(list(scratch.iterdir()))}"

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from lite_nmt.bench.ctranslate2 import CTranslate2Model, convert
+from lite_nmt.bench.conversion import convert
+from lite_nmt.bench.ctranslate2 import CTranslate2Model
 from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.vocabulary import EOS, PAD, Vocabulary, train_vocabulary
-from lite_nmt.decode.search import length_limit, search
+from lite_nmt.decode.hypothesis import length_limit
+from lite_nmt.decode.search import search
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
