@@ -167,8 +167,8 @@ def execute(
             # Code is listed when it is about to be executed for the first time, and this ends with the culprit.
             log = Path(scratch, "log")
             start("-d", "in_asm", "-D", str(log))
-            culprit = log.read_bytes()[-200:].decode(errors="replace").strip().splitlines()[-1]
-        raise LiteNmtError(f"the bundle or its runtime uses an instruction that Cortex-A72 lacks: {culprit.strip()}")
+            culprit = " ".join(log.read_bytes()[-200:].decode(errors="replace").strip().splitlines()[-1].split())
+        raise LiteNmtError(f"the bundle or its runtime uses an instruction that Cortex-A72 lacks: {culprit}.")
     if result.returncode:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
         raise LiteNmtError(f"the program failed in the emulator: {lines[-1]}")

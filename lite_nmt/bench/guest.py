@@ -7,6 +7,7 @@ back what translates one line. Sentences come as JSON on stdin, translations go 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import importlib
 import json
@@ -28,7 +29,8 @@ def bundle(path: str, beam: str) -> Callable[[str], str]:
     from lite_nmt import Translator
 
     translator = Translator.load(path, threads=1)
-    return lambda line: translator.translate(line, beam=int(beam)).text
+    decode = dataclasses.replace(translator.config.decode, beam=int(beam))
+    return lambda line: translator.translate(line, decode)
 
 
 def main() -> None:

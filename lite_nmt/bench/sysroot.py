@@ -34,14 +34,17 @@ PEERS = ("ctranslate2>=4.5,<5",)
 
 SUITE = "bookworm"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+# Named in full, since there is no dpkg that could tell what is already there.
 QEMU = (
-    "qemu-user libc6 libcapstone4 libffi8 libgcc-s1 libglib2.0-0 libgmp10 libgnutls30 libhogweed6 libidn2-0 libnettle8 "
-    "libnuma1 libp11-kit0 libpcre2-8-0 libtasn1-6 libunistring2 liburing2 zlib1g"
-).split()
+    *("qemu-user", "libc6", "libcapstone4", "libffi8", "libgcc-s1", "libglib2.0-0", "libgmp10", "libgnutls30"),
+    *("libhogweed6", "libidn2-0", "libnettle8", "libnuma1", "libp11-kit0", "libpcre2-8-0", "libtasn1-6"),
+    *("libunistring2", "liburing2", "zlib1g"),
+)
 GUEST = (
-    "python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libbz2-1.0 libc6 libcrypt1 libexpat1 libffi8 "
-    "libgcc-s1 liblzma5 libsqlite3-0 libssl3 libstdc++6 libuuid1 tcc zlib1g"
-).split()
+    *("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libbz2-1.0", "libc6", "libcrypt1"),
+    *("libexpat1", "libffi8", "libgcc-s1", "liblzma5", "libsqlite3-0", "libssl3", "libstdc++6", "libuuid1", "tcc"),
+    "zlib1g",
+)
 
 SOURCES = Path(__file__).parent
 PROCESSOR = """\
@@ -74,8 +77,9 @@ def set_up(folder: Path, mirror: str | None = None) -> Emulator:
     _make(folder / "sysroot", GUEST, lambda part: _unpack_guest(apt, part))
     _make(folder / "site", [*RUNTIME, *PEERS], _install_wheels)
     emulator = Emulator(folder)
-    for source, target in (("icount.c", emulator.plugin), ("hwcap.c", emulator.preload)):
-        _make(target, (SOURCES / source).read_text(), lambda part: _compile(emulator, part))
+    guest = [*emulator.command(), f"{folder}/sysroot/usr/bin/tcc", "-nostdlib"]
+    _make_library(emulator.plugin, ["cc", "-O2", "-fPIC"])
+    _make_library(emulator.preload, guest)
     shutil.rmtree(folder / "apt", ignore_errors=True)
     _say("trying it")
     try:
@@ -114,6 +118,15 @@ def _make(target: Path, recipe: object, build: Callable[[Path], None]) -> None:
     build(part)
     part.rename(target)
     stamp.write_text(text)
+
+
+def _make_library(target: Path, compiler: Sequence[str]) -> None:
+    source = (SOURCES / target.name).with_suffix(".c")
+
+    def build(part: Path) -> None:
+        _call([*compiler, "-shared", "-o", str(part), str(source)], f"compile {source.name}")
+
+    _make(target, source.read_text(), build)
 
 
 class Apt:
@@ -208,17 +221,6 @@ def _install_wheels(part: Path) -> None:
     target += [f"--platform=manylinux_2_{minor}_aarch64" for minor in (28, 27, 17)]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     _call([*pip, *target, f"--target={part}", *RUNTIME, *PEERS], "fetch aarch64 wheels")
-
-
-def _compile(emulator: Emulator, part: Path) -> None:
-    if part.stem == emulator.plugin.name:
-        source = SOURCES / "icount.c"
-        _call(["cc", "-O2", "-shared", "-fPIC", "-o", str(part), str(source)], "compile the counting plugin")
-    else:
-        compiler = [*emulator.command(), str(emulator.folder / "sysroot/usr/bin/tcc")]
-        _call(
-            [*compiler, "-shared", "-nostdlib", "-o", str(part), str(SOURCES / "hwcap.c")], "compile for the emulator"
-        )
 
 
 def _call(command: Sequence[str], purpose: str, folder: Path | None = None) -> str:
