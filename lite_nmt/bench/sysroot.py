@@ -29,8 +29,8 @@ from pathlib import Path
 from lite_nmt.bench.emulated import CHECK, DEFAULT, Emulator, run
 from lite_nmt.errors import LiteNmtError
 
-RUNTIME = ("numpy>=1.26,<3", "onnxruntime>=1.27,<2", "sentencepiece>=0.2,<0.3")  # 1.21's wheel fails on Cortex-A72
-PEERS = ("ctranslate2>=4.5,<5",)
+RUNTIME = ("numpy>=1.26,<3", "onnxruntime>=1.22,<2", "sentencepiece>=0.2,<0.3")  # as in pyproject.toml
+PEERS = ("ctranslate2>=4.6,<5",)
 
 SUITE = "bookworm"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
