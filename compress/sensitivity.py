@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -72,17 +73,23 @@ class Curves:
             layers = {
                 name: Layer(
                     weights=int(layer["weights"]),
-                    pruned={float(share): dict(found) for share, found in layer["pruned"].items()},
-                    quantised={int(bits): dict(found) for bits, found in layer["quantised"].items()},
-                    bytes={int(bits): int(size) for bits, size in layer["bytes"].items()},
+                    pruned={share: _read(layer["pruned"][str(share)]) for share in SPARSITIES},
+                    quantised={bits: _read(layer["quantised"][str(bits)]) for bits in BITS},
+                    bytes={bits: int(layer["bytes"][str(bits)]) for bits in BITS},
                 )
                 for name, layer in saved["layers"].items()
             }
-            return cls(dict(saved["whole"]), layers)
+            return cls(_read(saved["whole"]), layers)
         except OSError as error:
             raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LiteNmtError(f"{path} holds no sensitivity curves ({error!r}); measure them again.") from error
+
+
+def _read(found: Mapping[str, Any]) -> Measured:
+    if not math.isfinite(found["nll"]):
+        raise ValueError(f"a loss of {found['nll']}")
+    return dict(found)
 
 
 def by_layer(names: Sequence[str]) -> dict[str, list[str]]:

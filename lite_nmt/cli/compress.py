@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lite_nmt.models.checkpoint import Checkpoint
 
 T = TypeVar("T", int, float)
+SENTENCES = 200  # for curves, and for the importance of heads, channels and layers
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,7 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--curves", type=Path, metavar="FILE", help="choose bits and shares by a sensitivity.json")
     parser.add_argument("--target-size", metavar="SIZE", help="of the whole result, as 2.5M; needs curves")
     parser.add_argument("--target-loss", type=float, metavar="NATS", help="that may be added; needs curves")
-    parser.add_argument("--sentences", type=positive, default=200, metavar="N", help="pairs for curves (%(default)s)")
+    parser.add_argument("--sentences", type=positive, default=SENTENCES, metavar="N", help="pairs measured (%(default)s)")
     parser.add_argument("--bleu", action="store_true", help="measure greedy validation BLEU too")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with train.* and valid.*")
     parser.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
@@ -96,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     plan = plan_from(args)
     if plan and (args.int8 or args.bits or args.prune or args.curves or args.sensitivity or args.finetune_steps):
         args.usage_error("heads, channels and layers go by a call of their own; then train --init, then the rest.")
+    _refuse_idle(args, plan, aimed)
     if args.threads:
         torch.set_num_threads(args.threads)
     saved = checkpoint.load(args.checkpoint)
@@ -103,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         raise LiteNmtError(f"{saved.folder} is compressed already; compress the checkpoint that it was made from.")
     try:
         args.out.mkdir(parents=True, exist_ok=True)
-        taken = any(args.out.iterdir())
+        taken = any(args.out.iterdir()) or args.out.resolve() == Path.cwd()  # which cannot be replaced by the result
     except FileExistsError:
         taken = True
     except OSError as error:
@@ -118,6 +120,25 @@ def run(args: argparse.Namespace) -> int:
     finally:
         with contextlib.suppress(OSError):
             args.out.rmdir()  # it is empty where nothing came of it
+
+
+def _refuse_idle(args: argparse.Namespace, plan: Plan | None, aimed: bool) -> None:
+    """An option that changes nothing beside the others is a mistake."""
+    by_loss = args.importance == "loss"
+    idle = {
+        "--finetune-lr": args.finetune_lr is not None and not args.finetune_steps,
+        "--importance": by_loss and not plan,
+        "--scope": args.scope == "global" and not (args.prune or plan or aimed),
+        "--share": args.share == "layer" and (plan or (args.sensitivity and not aimed)),
+        "--init": args.init != "linear" and plan,
+        "--bleu": args.bleu and plan,
+        "--device": args.device != "cpu" and plan,
+        "--data": args.data and plan and not by_loss,
+        "--sentences": args.sentences != SENTENCES and not (args.sensitivity or (plan and by_loss)),
+    }
+    for option, found in idle.items():
+        if found:
+            args.usage_error(f"{option} changes nothing beside the other options.")
 
 
 def _compress(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int:

@@ -169,6 +169,15 @@ def test_what_exists_is_not_overwritten(trained: Path, tmp_path: Path, capsys: p
     assert "Not a directory" in refused(capsys, trained, "--out", tmp_path / "file" / "out")
 
 
+def test_the_current_folder_is_not_replaced(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ". exists already; choose another --out." in refused(capsys, trained.resolve(), "--out", ".")
+    assert tmp_path.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_compressed_model_is_not_compressed_again(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,6 +214,15 @@ def test_nan_weights(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         ["--int8", "--ffn", "0.5"],
         ["--finetune-steps", "0"],
         ["--init", "best"],
+        ["--finetune-lr", "0.1"],
+        ["--importance", "loss"],
+        ["--scope", "global"],
+        ["--sentences", "5"],
+        ["--sensitivity", "--share", "layer"],
+        ["--heads", "0.5", "--init", "random"],
+        ["--heads", "0.5", "--bleu"],
+        ["--heads", "0.5", "--data", "somewhere"],
+        ["--heads", "0.5", "--device", "cuda"],
     ],
 )
 def test_wrong_usage(trained: Path, tmp_path: Path, options: list[str]) -> None:

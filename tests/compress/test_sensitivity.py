@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -60,6 +61,21 @@ def test_curves_survive_the_disk(curves: Curves, tmp_path: Path) -> None:
     assert Curves.load(tmp_path / "sensitivity.json") == curves
     assert (tmp_path / "sensitivity.png").read_bytes().startswith(b"\x89PNG")
     assert '"pairs": 7' in (tmp_path / "sensitivity.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [("pruned", "0.5", {"nll": float("nan")}), ("quantised", "4", {}), ("quantised", "4", {"nll": "low"})],
+)
+def test_a_loss_that_is_none_is_not_taken_for_none_added(
+    curves: Curves, tmp_path: Path, part: str, key: str, value: object
+) -> None:
+    curves.save(tmp_path, {})
+    saved = json.loads((tmp_path / "sensitivity.json").read_text())
+    saved["layers"]["target"][part][key] = value
+    (tmp_path / "sensitivity.json").write_text(json.dumps(saved))
+    with pytest.raises(LiteNmtError, match="holds no sensitivity curves"):
+        Curves.load(tmp_path / "sensitivity.json")
 
 
 def test_curves_of_a_layer_without_effect_can_be_drawn(curves: Curves) -> None:
