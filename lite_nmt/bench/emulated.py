@@ -190,7 +190,7 @@ def count(
     are in it. The cache model runs in a process of its own, whose instructions say how reproducible they are.
 
     Args:
-        engine: ``module:function``, see ``guest.py``; ``lite_nmt.bench.guest:bundle`` for a bundle.
+        engine: ``module:function``, see ``guest.py``; ``lite_nmt.bench.guest:subject`` for a bundle.
         arguments: the function's.
         passes: that count.
         path: where the engine's module is, if it is not in this package.

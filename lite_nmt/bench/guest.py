@@ -24,13 +24,13 @@ def mark(number: int) -> None:
         os.getpriority(MARK, number)
 
 
-def bundle(path: str, beam: str) -> Callable[[str], str]:
-    """The engine of a bundle: ours, with one thread."""
-    from lite_nmt import Translator
+def subject(kind: str, path: str, beam: str) -> Callable[[str], str]:
+    """One of ``worker.py``'s engines, with one thread."""
+    from lite_nmt.bench.worker import KINDS
 
-    translator = Translator.load(path, threads=1)
-    decode = dataclasses.replace(translator.config.decode, beam=int(beam))
-    return lambda line: translator.translate(line, decode)
+    engine = KINDS[kind](path, 1)
+    decode = dataclasses.replace(engine.decode, beam=int(beam))
+    return lambda line: engine.text(engine.translate(engine.sources([line]), decode)[0])
 
 
 def main() -> None:

@@ -103,6 +103,7 @@ def measure(
     bundle: Path,
     arguments: Sequence[str] = (),
     *,
+    data: Path | None = None,
     options: Sequence[str] = (),
     python: str = "python3",
     requirements: Sequence[str] = RUNTIME,
@@ -114,6 +115,7 @@ def measure(
         target: ``ssh:[user@]host[:port]``.
         bundle: a folder or a file here.
         arguments: further ones, such as ``--threads 4``.
+        data: a folder that goes there too, and is the command's ``--data``.
         options: of ssh.
         python: the one to use there.
         requirements: what it must have from PyPI.
@@ -131,7 +133,10 @@ def measure(
     chosen = there.run(PREPARE, [python, *requirements], timeout=SETUP).strip().splitlines()[-1]
     with _folder(there) as folder:
         name = f"bundle{''.join(bundle.suffixes[-1:])}" if bundle.is_file() else "bundle"
-        _send(there, folder, {"lite_nmt": Path(lite_nmt.__file__).parent, name: bundle.resolve()})
+        sent = {"lite_nmt": Path(lite_nmt.__file__).parent, name: bundle.resolve()}
+        if data is not None:
+            sent["data"], arguments = data, [*arguments, "--data", "data"]
+        _send(there, folder, sent)
         output = there.run(
             'cd "$1"; shift; exec env PYTHONPATH=. PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 "$@"',
             [folder, chosen, *program, name, *arguments, "--json"],

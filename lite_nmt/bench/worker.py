@@ -10,7 +10,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,9 @@ from lite_nmt.config import DecodeConfig
 
 
 class Subject(Protocol):
-    """What is measured: token numbers in, token numbers out."""
+    """What is measured: token numbers in, token numbers out; ``decode`` is how it likes to search."""
+
+    decode: DecodeConfig
 
     def sources(self, lines: Sequence[str]) -> list[list[int]]:
         """Token numbers of text, in this engine's vocabulary."""
@@ -91,12 +93,15 @@ class Peer:
         return self.vocabulary.decode(tokens)
 
 
+KINDS: dict[str, Callable[[str, int], Subject]] = {"lite": Lite, "ctranslate2": Peer}
+
+
 def main() -> None:
     """``worker.py KIND PATH THREADS``; the first answer says how long loading took."""
     kind, path, threads = sys.argv[1:]
     start = time.perf_counter()
-    subject: Subject = {"lite": Lite, "ctranslate2": Peer}[kind](path, int(threads))
-    decode: DecodeConfig = subject.decode  # type: ignore[attr-defined]
+    subject = KINDS[kind](path, int(threads))
+    decode = subject.decode
     _say(
         {"load_s": time.perf_counter() - start, "rss": _memory("VmRSS"), "torch": sys.modules.get("torch") is not None}
     )
@@ -112,7 +117,7 @@ def main() -> None:
                 found, spent = _timed(lambda: _batched(subject, sources, asked["batch"], decode))  # noqa: B023
                 _say({**spent, "tokens": sum(len(tokens) + 1 for tokens in found)})
             case "encode":
-                known = all([subject.encode(source) for source in sources[:1]])
+                known = subject.encode(sources[0])
                 _, spent = _timed(lambda: [subject.encode(source) for source in sources])  # noqa: B023
                 _say(spent if known else {})
             case "text":

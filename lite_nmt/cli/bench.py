@@ -12,6 +12,8 @@ from lite_nmt.cli.options import positive
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lite_nmt.bench.board import Estimate
+    from lite_nmt.bench.emulated import Counts, Difference
     from lite_nmt.bench.host import Entry, Result, Spread
     from lite_nmt.config import Config
 
@@ -28,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--data", type=Path, required=True, metavar="DIR", help="translate and score SPLIT.* of this folder"
     )
     parser.add_argument("--split", default="test", help="(%(default)s)")
-    parser.add_argument("--sentences", type=positive, default=200, metavar="N", help="the first N (%(default)s)")
+    parser.add_argument("--sentences", type=positive, metavar="N", help="the first N (200; emulated 20)")
     parser.add_argument("--threads", type=positive, default=1, metavar="N", help="(%(default)s)")
     parser.add_argument("--beam", type=positive, metavar="B", help="default: each model's own")
     parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="turns of each (%(default)s)")
@@ -51,8 +53,10 @@ def run(args: argparse.Namespace) -> int:
         raise LiteNmtError("--rounds is 1; a spread needs at least 2.")
     if args.target == "host":
         return _host(args)
-    if args.vs:
-        raise LiteNmtError(f"--vs {args.vs} is measured on the host, not on {args.target}.")
+    if args.target == "cortex-a72":
+        return _emulated(args)
+    if args.target.startswith("ssh:"):
+        return _board(args)
     raise LiteNmtError(f"--target is {args.target!r}; it must be host, cortex-a72 or ssh:user@host.")
 
 
@@ -62,7 +66,7 @@ def _host(args: argparse.Namespace) -> int:
 
     from lite_nmt.bench.host import measure
 
-    lines, references = _text(args)
+    lines, references = _text(args, 200)
     with tempfile.TemporaryDirectory() as scratch:
         entries = [entry for target in args.targets for entry in _entries(target, args.vs, Path(scratch))]
         decode = {} if args.beam is None else {"beam": args.beam}
@@ -77,7 +81,60 @@ def _host(args: argparse.Namespace) -> int:
     return 0
 
 
-def _text(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+def _emulated(args: argparse.Namespace) -> int:
+    import json
+    import tempfile
+    from dataclasses import asdict
+
+    from lite_nmt.bench.board import estimate
+    from lite_nmt.bench.emulated import count, differences, find_emulator
+    from lite_nmt.bench.host import Worker
+
+    emulator = find_emulator()
+    lines, _ = _text(args, 20)
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        entries = [entry for target in args.targets for entry in _entries(target, args.vs, Path(scratch), False)]
+        for entry in entries:
+            _say(f"counting {entry.name}")
+            beam = args.beam or _about(args.targets[0])[0].decode.beam
+            counts = count(emulator, "lite_nmt.bench.guest:subject", [entry.kind, entry.path, str(beam)], lines)
+            worker = Worker(entry, 1)
+            worker.ask("prepare", decode={"beam": beam}, lines=lines)
+            here = worker.ask("text")["text"]
+            worker.stop()
+            rows.append((entry, counts, estimate(counts), differences(here, counts.translations)))
+    if args.json:
+        shown = [
+            {**asdict(entry), **asdict(counts), "estimate": asdict(guess), "differences": [asdict(d) for d in differ]}
+            for entry, counts, guess, differ in rows
+        ]
+        print(json.dumps({"sentences": len(lines), "versions": emulator.versions(), "results": shown}))
+    else:
+        _print_emulated(rows, len(lines))
+    return 0
+
+
+def _board(args: argparse.Namespace) -> int:
+    import json
+    import tempfile
+
+    from lite_nmt.bench.ssh import measure
+    from lite_nmt.errors import LiteNmtError
+
+    if args.vs or len(args.targets) > 1:
+        raise LiteNmtError(f"{args.target} measures one bundle; give one, and no --vs.")
+    lines, references = _text(args, 200)
+    given = [f"--threads={args.threads}", f"--rounds={args.rounds}", f"--sentences={len(lines)}"]
+    given += [f"--beam={args.beam}"] if args.beam else []
+    with tempfile.TemporaryDirectory() as scratch:
+        for language, side in zip(_about(args.targets[0])[1], (lines, references), strict=True):
+            Path(scratch, f"test.{language}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+        print(json.dumps(measure(args.target, Path(args.targets[0]), given, data=Path(scratch))))
+    return 0
+
+
+def _text(args: argparse.Namespace, most: int) -> tuple[list[str], list[str]]:
     """What to translate, and its references."""
     from lite_nmt.data.lines import read_lines
     from lite_nmt.errors import LiteNmtError
@@ -86,7 +143,7 @@ def _text(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     for language in _about(args.targets[0])[1]:
         path = args.data / f"{args.split}.{language}"
         with path.open("rb") as stream:
-            sides.append(list(read_lines(stream, str(path)))[: args.sentences])
+            sides.append(list(read_lines(stream, str(path)))[: args.sentences or most])
     source, references = sides
     if len(source) != len(references) or not source:
         raise LiteNmtError(
@@ -108,7 +165,7 @@ def _about(target: str) -> tuple[Config, tuple[str, str], Path]:
     return saved.config, saved.languages, saved.folder
 
 
-def _entries(target: str, peer: str | None, scratch: Path) -> list[Entry]:
+def _entries(target: str, peer: str | None, scratch: Path, pytorch: bool = True) -> list[Entry]:
     """What a target is measured as: itself, and where asked for in CTranslate2."""
     from lite_nmt.bench.host import Entry, folder_bytes
     from lite_nmt.export.bundle import is_bundle
@@ -117,14 +174,18 @@ def _entries(target: str, peer: str | None, scratch: Path) -> list[Entry]:
     config, _, files = _about(target)
     mult_adds = cost(config).mult_adds()
     engine = "bundle" if is_bundle(Path(target)) else "PyTorch"
-    entries = [Entry(f"{Path(target).name}, {engine}", "lite", target, folder_bytes(files), mult_adds)]
+    entries = [
+        Entry(f"{Path(target).name}, {engine}", "lite", str(Path(target).resolve()), folder_bytes(files), mult_adds)
+    ]
+    if engine == "PyTorch" and not pytorch:
+        entries = []
     if peer and engine == "PyTorch" and config.model.encoder.mixer == config.model.decoder.mixer == "attention":
         from lite_nmt.bench.conversion import convert
 
         for compute in ("float32", "int8"):
             folder = scratch / f"{len(list(scratch.iterdir()))}"
             convert(Path(target), folder, compute)
-            path = f"{folder}:{compute}:{files}:{'joint' if config.vocabulary.joint else 'two'}"
+            path = f"{folder}:{compute}:{files.resolve()}:{'joint' if config.vocabulary.joint else 'two'}"
             name = f"{Path(target).name}, CTranslate2 {compute}"
             entries.append(Entry(name, "ctranslate2", path, folder_bytes(folder), mult_adds))
     return entries
@@ -159,6 +220,44 @@ def _print(results: Sequence[Result], threads: int) -> None:
             f"{result.load_s:.2f}",
             f"{result.rss / 1e6:.0f}",
             f"{result.peak / 1e6:.0f}",
+        )
+    console().print(table)
+
+
+def _print_emulated(rows: Sequence[tuple[Entry, Counts, Estimate, list[Difference]]], count: int) -> None:
+    from rich.table import Table
+
+    from lite_nmt.cli.console import console
+    from lite_nmt.profiling.budget import quantity
+
+    table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
+    table.caption = (
+        f"Counted a sentence, over {count}, batch 1, text to text. ms and sentences/s are an estimate for a Raspberry "
+        "Pi 4 (docs/bench-arm.md), not a measurement."
+    )
+    table.add_column("engine", no_wrap=True)
+    for name in (
+        "Mult-Adds",
+        "MB",
+        "M instructions",
+        "spread",
+        "DRAM MB",
+        "ms, 1 core",
+        "sent./s, 4 cores",
+        "as on the host",
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    for entry, counts, guess, differ in rows:
+        table.add_row(
+            entry.name,
+            quantity(entry.mult_adds),
+            f"{entry.bytes / 1e6:.2f}",
+            f"{counts.instructions / 1e6:.1f}",
+            f"{counts.spread:.3%}",
+            f"{counts.dram_bytes / 1e6:.2f}",
+            f"{guess.milliseconds:.1f}",
+            f"{guess.sentences_per_second:.0f}",
+            f"all {count}" if not differ else f"{count - len(differ)} of {count}",
         )
     console().print(table)
 
