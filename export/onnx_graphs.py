@@ -17,9 +17,9 @@ from torch.export import Dim
 from lite_nmt import __version__
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import EOS
-from lite_nmt.export import graphs
+from lite_nmt.export import fuse, graphs
 from lite_nmt.export.bundle import WEIGHTS
-from lite_nmt.export.precision import constant
+from lite_nmt.export.nodes import constant
 from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP
 from lite_nmt.models.translation import TranslationModel
 
@@ -118,6 +118,7 @@ def export_graphs(
         {"tokens": Axes((past, batch), tokens), "total": number, "length_penalty": Axes()},
     )
     for part in (encoder, step, greedy_step, beam_step):
+        fuse.simplify(part)
         convert(part)
         RemoveUnusedNodesPass()(part)
     return {
