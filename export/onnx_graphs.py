@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -17,9 +18,9 @@ from torch.export import Dim
 from lite_nmt import __version__
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import EOS
-from lite_nmt.export import graphs
+from lite_nmt.export import fuse, graphs
 from lite_nmt.export.bundle import WEIGHTS
-from lite_nmt.export.precision import constant
+from lite_nmt.export.nodes import constant
 from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.translation import TranslationModel
@@ -137,6 +138,7 @@ def export_graphs(
             choose := trace(graphs.Choose(model, shortlist), {"source": source}, [f"chosen.{name}" for name in chosen])
         )
     for part in parts:
+        fuse.simplify(part)
         convert(part)
         RemoveUnusedNodesPass()(part)
 
@@ -159,15 +161,15 @@ def _search(
     Its inputs but the source have defaults, so that a caller who is content with them gives the source alone.
     """
     graph = encoder.graph
-    known = {value.name: value for value in (*graph.inputs, *graph.outputs)}
+    known = {str(value.name): value for value in (*graph.inputs, *graph.outputs)}
     graph.outputs.clear()
     defaults = {"max_length": decode.max_length, "min_length": decode.min_length}
     tensors = {name: np.array(value, np.int64) for name, value in defaults.items()}
     tensors["length_penalty"] = np.array(decode.length_penalty, np.float32)
     if end is None:
         tensors["beam"] = np.array(decode.beam, np.int64)
-    for name, value in tensors.items():
-        known[name] = constant(graph, name, value)
+    for name, default in tensors.items():
+        known[name] = constant(graph, name, default)
         graph.inputs.append(known[name])
     if end is None:
         zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
@@ -183,7 +185,7 @@ def _search(
     body = step.graph
     position, *inputs = list(body.inputs)
     carried = inputs[: len(first)]
-    ir.convenience.replace_all_uses_with(inputs[len(first) :], [known[v.name] for v in inputs[len(first) :]])
+    ir.convenience.replace_all_uses_with(inputs[len(first) :], [known[str(v.name)] for v in inputs[len(first) :]])
     going = ir.Value(name="going_on", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
     body.inputs.clear()
     body.inputs.extend([position, going, *carried])
@@ -213,7 +215,7 @@ def _search(
 
 
 def _node(
-    graph: ir.Graph, kind: str, inputs: Sequence[ir.Value], outputs: int = 1, **attributes: object
+    graph: ir.Graph, kind: str, inputs: Sequence[ir.Value], outputs: int = 1, **attributes: Any
 ) -> Sequence[ir.Value]:
     node = ir.node(kind, inputs, attributes, num_outputs=outputs)
     graph.append(node)
@@ -226,15 +228,15 @@ def _inline(graph: ir.Graph, part: ir.Graph, known: Mapping[str, ir.Value], pref
     Returns:
         What were its outputs.
     """
-    ir.convenience.replace_all_uses_with(part.inputs, [known[v.name] for v in part.inputs])
+    ir.convenience.replace_all_uses_with(part.inputs, [known[str(v.name)] for v in part.inputs])
     outputs = list(part.outputs)
     part.outputs.clear()
-    for value in list(part.initializers.values()):
-        del part.initializers[value.name]
-        if value.name in graph.initializers and value.name.startswith("model."):
-            value.replace_all_uses_with(graph.initializers[value.name])
+    for name, value in list(part.initializers.items()):
+        del part.initializers[name]
+        if name in graph.initializers and name.startswith("model."):
+            value.replace_all_uses_with(graph.initializers[name])
             continue
-        value.name = f"{prefix}.{value.name}"
+        value.name = f"{prefix}.{name}"
         graph.register_initializer(value)
     nodes = list(part)
     part.remove(nodes)
@@ -263,7 +265,7 @@ def trace(module: nn.Module, arguments: Mapping[str, Argument], outputs: Sequenc
     model = exported.model
     for value, (name, axes) in zip(model.graph.inputs, names.items(), strict=True):
         value.name, value.shape = name, axes.shape()
-    for value, name in zip(model.graph.outputs, outputs or [v.name for v in model.graph.outputs], strict=True):
+    for value, name in zip(model.graph.outputs, outputs or [str(v.name) for v in model.graph.outputs], strict=True):
         value.name = name
     return model
 
@@ -285,11 +287,11 @@ def serialize(models: Mapping[str, ir.Model]) -> dict[str, bytes]:
                 weights += content
             tensor = value.const_value
             value.const_value = ir.ExternalTensor(
-                WEIGHTS, places[key], len(content), tensor.dtype, shape=tensor.shape, name=str(value.name)
+                WEIGHTS, places[key], len(content), tensor.dtype, shape=ir.Shape(tensor.shape), name=str(value.name)
             )
         proto = ir.to_proto(model)
         proto.producer_name, proto.producer_version = "lite-nmt", __version__
-        files[name] = proto.SerializeToString()
+        files[name] = proto.SerializeToString()  # type: ignore[no-untyped-call]  # protobuf's
     return {**files, WEIGHTS: bytes(weights)}
 
 
