@@ -143,7 +143,7 @@ def measure(
         taken: list[dict[Any, list[dict[str, Any]]]] = [{} for _ in workers]
         for number in range(rounds + 1):
             for worker, seen in zip(workers, taken, strict=True):
-                found = {size: worker.ask("translate", batch=size) for size in batches}
+                found: dict[Any, dict[str, Any]] = {size: worker.ask("translate", batch=size) for size in batches}
                 found["encode"] = worker.ask("encode")
                 if number:
                     for key, answer in found.items():
