@@ -24,6 +24,7 @@ from lite_nmt.compress.packing import DIGEST, LENGTH, MAGIC, Packed, Stored, exp
 from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import digest
 from lite_nmt.models import checkpoint
 
 HEAD = len(MAGIC) + DIGEST
