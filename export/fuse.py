@@ -36,6 +36,22 @@ def _normalize_sentences(graph: ir.Graph) -> None:
         new.replace("Add", [new("Mul", [same, node.inputs[1]]), node.inputs[2]])
 
 
+def hoist(body: ir.Graph, graph: ir.Graph) -> None:
+    """Out of a loop's body, to the end of the graph around it, goes what is the same each time."""
+    changing = set(body.inputs)
+    for node in list(body):
+        constants = [value for value in node.inputs if value is not None and value.const_value is not None]
+        if len(constants) == len(node.inputs) or not changing.isdisjoint(node.inputs):
+            changing.update(node.outputs)
+            continue
+        for value in constants:
+            if body.initializers.pop(value.name, None) is not None:
+                value.name = f"hoisted.{value.name}"
+                graph.register_initializer(value)
+        body.remove(node)
+        graph.append(node)
+
+
 def attention(model: ir.Model) -> None:
     """In ONNX Runtime's operators: the encoder's attention over the whole sentence, and the decoder's to the source."""
     model.opset_imports[ORT] = 1

@@ -151,6 +151,7 @@ def _search(
         zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
     limits, *first = _inline(graph, begin.graph, known)
+    encoder.opset_imports.update(step.opset_imports)
     known["limits"] = limits
 
     # Position and what changes are the body's own; all else it sees in the graph around it.
@@ -168,6 +169,7 @@ def _search(
             value.replace_all_uses_with(graph.initializers[name])
             del body.initializers[name]
 
+    fuse.hoist(body, graph)
     one = constant(graph, "limits.one", np.array(1, np.int64))
     most = _node(graph, "Add", [_node(graph, "ReduceMax", [limits], keepdims=0)[0], one])[0]
     yes = constant(graph, "going", np.array(True))
