@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from lite_nmt.config import Config, DecodeConfig, from_dict, merge
+from lite_nmt.config import Config, DecodeConfig, from_dict
 from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.decode.engine import pad
 from lite_nmt.decode.search import search
@@ -78,7 +78,9 @@ def sources(count: int = 7) -> list[list[int]]:
 def check_search(model: TranslationModel, engine: OnnxEngine, decode: DecodeConfig, nbest: int = 1) -> None:
     given = sources()
     source = torch.tensor(pad(given))
-    for ours, theirs in zip(search(model, source, source != PAD, decode, nbest), engine.search(given, decode, nbest), strict=True):
+    for ours, theirs in zip(
+        search(model, source, source != PAD, decode, nbest), engine.search(given, decode, nbest), strict=True
+    ):
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]
         assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-4)
         assert [h.logprob for h in theirs] == pytest.approx([h.logprob for h in ours], abs=1e-4)
