@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnusedNodesPass
@@ -31,11 +33,26 @@ def _normalize_sentences(graph: ir.Graph) -> None:
         new = Nodes(node)
         if ones is None:
             steps = new("Shape", [x], start=1, end=2)
-            ones, zeros = (
-                new("Expand", [constant(graph, f"norm.{i}", np.array(i, np.float32)), steps]) for i in (1, 0)
-            )
+            filled = [constant(graph, f"norm.{i}", np.array(i, np.float32)) for i in (1, 0)]
+            ones, zeros = (new("Expand", [value, steps]) for value in filled)
         same = new("InstanceNormalization", [x, ones, zeros], epsilon=node.attributes["epsilon"].value)
         new.replace("Add", [new("Mul", [same, node.inputs[1]]), node.inputs[2]])
+
+
+def hoist(body: ir.Graph, graph: ir.Graph) -> None:
+    """Out of a loop's body, to the end of the graph around it, goes what is the same each time."""
+    changing = set(body.inputs)
+    for node in list(body):
+        constants = [value for value in node.inputs if value is not None and value.const_value is not None]
+        if len(constants) == len(node.inputs) or not changing.isdisjoint(node.inputs):
+            changing.update(node.outputs)
+            continue
+        for value in constants:
+            if body.initializers.pop(value.name, None) is not None:
+                value.name = f"hoisted.{value.name}"
+                graph.register_initializer(value)
+        body.remove(node)
+        graph.append(node)
 
 
 def attention(model: ir.Model) -> None:
@@ -48,14 +65,16 @@ def attention(model: ir.Model) -> None:
     CommonSubexpressionEliminationPass()(model)
 
 
-def _attend(op, q, key, value, root, keep, axes, nothing):
+def _attend(op: Any, q: Any, key: Any, value: Any, root: Any, keep: Any, axes: Any, nothing: Any) -> Any:
     """``lite_nmt.ops.attend``; q, B H T R, value, B H S R, and key, B H R S."""
     hidden = op.Not(op.Unsqueeze(keep, axes))
     weights = op.Softmax(op.Where(hidden, nothing, op.MatMul(op.Mul(q, root), key)), axis=-1)
     return op.Transpose(op.MatMul(weights, value), perm=[0, 2, 1, 3])
 
 
-def _self(op, x, weight, bias, split, merged, root, keep, axes, nothing):
+def _self(
+    op: Any, x: Any, weight: Any, bias: Any, split: Any, merged: Any, root: Any, keep: Any, axes: Any, nothing: Any
+) -> Any:
     q, k, v = op.Split(op.Add(op.MatMul(x, weight), bias), axis=2, num_outputs=3, _outputs=3)
     q = op.Transpose(op.Reshape(q, split, _outputs=["heads"]), perm=[0, 2, 1, 3])
     key = op.Transpose(op.Reshape(k, split), perm=[0, 2, 3, 1])
@@ -63,18 +82,20 @@ def _self(op, x, weight, bias, split, merged, root, keep, axes, nothing):
     return op.Reshape(_attend(op, q, key, value, root, keep, axes, nothing), merged)
 
 
-def _one_self(op, x, weight, bias, heads, keep, **_):
+def _one_self(op: Any, x: Any, weight: Any, bias: Any, heads: Any, keep: Any, **_: Any) -> Any:
     mask = op.Cast(keep, to=ir.DataType.INT32)
     return op.Attention(x, weight, bias, mask, num_heads=heads.shape[2], _domain=ORT)
 
 
-def _cross(op, x, split, merged, key, value, root, keep, axes, nothing):
+def _cross(
+    op: Any, x: Any, split: Any, merged: Any, key: Any, value: Any, root: Any, keep: Any, axes: Any, nothing: Any
+) -> Any:
     q = op.Transpose(op.Reshape(x, split, _outputs=["heads"]), perm=[0, 2, 1, 3])
     key = op.Transpose(key, perm=[0, 1, 3, 2])
     return op.Reshape(_attend(op, q, key, value, root, keep, axes, nothing), merged)
 
 
-def _one_cross(op, heads, merged, key, value, keep, **_):
+def _one_cross(op: Any, heads: Any, merged: Any, key: Any, value: Any, keep: Any, **_: Any) -> Any:
     mask = op.Cast(keep, to=ir.DataType.INT32)
     q = op.Reshape(heads, op.Constant(value_ints=[0, 0, -1]))
     found = op.MultiHeadAttention(q, key, value, None, mask, num_heads=heads.shape[2], _domain=ORT)

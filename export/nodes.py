@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -24,8 +25,8 @@ class Nodes:
         self.node, self.count = node, 0
 
     def __call__(
-        self, kind: str, inputs: Sequence[ir.Value | None], outputs: int = 1, domain: str = "", **attributes: object
-    ):
+        self, kind: str, inputs: Sequence[ir.Value | None], outputs: int = 1, domain: str = "", **attributes: Any
+    ) -> Any:
         self.count += 1
         name = f"{self.node.name}/{self.count}"
         made = ir.node(kind, inputs, attributes, domain=domain, num_outputs=outputs, name=name)
@@ -33,7 +34,7 @@ class Nodes:
         self.node.graph.insert_before(self.node, made)
         return made.outputs[0] if outputs == 1 else made.outputs
 
-    def replace(self, kind: str, inputs: Sequence[ir.Value | None], **attributes: object) -> None:
+    def replace(self, kind: str, inputs: Sequence[ir.Value | None], **attributes: Any) -> None:
         """The last of them takes the old one's place."""
         made = self(kind, inputs, **attributes)
         old = self.node.outputs[0]

@@ -176,6 +176,7 @@ def _search(
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
     begin, *choose = before
     limits, *first = _inline(graph, begin.graph, known, "begin")
+    encoder.opset_imports.update(step.opset_imports)
     known["limits"] = limits
     for part in choose:
         names = [str(value.name) for value in part.graph.outputs]
@@ -196,6 +197,7 @@ def _search(
             value.replace_all_uses_with(graph.initializers[name])
             del body.initializers[name]
 
+    fuse.hoist(body, graph)
     one = constant(graph, "limits.one", np.array(1, np.int64))
     most = _node(graph, "Add", [_node(graph, "ReduceMax", [limits], keepdims=0)[0], one])[0]
     yes = constant(graph, "going", np.array(True))
