@@ -48,7 +48,7 @@ def hoist(body: ir.Graph, graph: ir.Graph) -> None:
             changing.update(node.outputs)
             continue
         for value in constants:
-            if body.initializers.pop(value.name, None) is not None:
+            if body.initializers.pop(str(value.name), None) is not None:
                 value.name = f"hoisted.{value.name}"
                 graph.register_initializer(value)
         body.remove(node)

@@ -13,7 +13,7 @@ def constant(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:
     """A constant of a graph; one of that name is taken for the same."""
     if name not in graph.initializers:
         tensor = ir.tensor(values, name=name)
-        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
+        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(values.shape), const_value=tensor)
         graph.register_initializer(value)
     return graph.initializers[name]
 
