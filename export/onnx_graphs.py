@@ -29,7 +29,7 @@ OPSET = 20
 ALIGNED = 64  # bytes; where a weight begins in the file, so that it can be mapped
 
 # Of the example that is traced. They differ, so that no two are taken for one.
-_SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7, "types": 1000, "types + 1": 1001}
+_SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7, "positions": 11, "own": 1013}
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Axes:
 
     def example(self) -> Tensor:
         """A tensor of this kind, contiguous."""
-        return torch.ones([s if isinstance(s, int) else _SIZES[s.__name__] for s in self.sizes], dtype=self.dtype)
+        return torch.ones([s if isinstance(s, int) else _size(s) for s in self.sizes], dtype=self.dtype)
 
     def free(self) -> dict[int, Dim]:
         """Named axes, as torch.export wants them."""
@@ -50,6 +50,12 @@ class Axes:
     def shape(self) -> ir.Shape:
         """The same for ONNX."""
         return ir.Shape([s if isinstance(s, int) else s.__name__ for s in self.sizes])
+
+
+def _size(axis: Dim) -> int:
+    """Of the example: "own + 256" is 256 more than "own"."""
+    name, _, more = axis.__name__.partition(" + ")
+    return _SIZES[name] + int(more or 0)
 
 
 Argument = Axes | dict[str, Axes]
@@ -83,14 +89,22 @@ def export_graphs(
     with torch.no_grad():
         known = model.memory(model.encode(source.example(), source.example() > 0))
     memory = {name: Axes((batch, x.shape[1], length, x.shape[3])) for name, x in known.items()}
-    few = Dim("types", min=among)
+    own = Dim("own")
+    always = 0 if shortlist is None else len(shortlist.frequent) - 1
     chosen = {
-        "types": Axes((batch, few), tokens),
-        "weight": Axes((batch, model.project.in_features, few + 1)),
-        "bias": Axes((batch, few + 1)),
+        "types": Axes((batch, own + always), tokens),
+        "weight": Axes((batch, model.project.in_features, own)),
+        "bias": Axes((batch, own)),
     }
+    places = Axes((Dim("positions"), model.project.in_features))
     limits: dict[str, Argument] = {"source": source, "max_length": scalar, "min_length": scalar}
-    fixed: dict[str, Argument] = {"limits": row, "min_length": scalar, "source": source, "memory": memory}
+    fixed: dict[str, Argument] = {
+        "limits": row,
+        "places": places,
+        "min_length": scalar,
+        "source": source,
+        "memory": memory,
+    }
     fixed["chosen"] = chosen if shortlist else {}
 
     encoder = trace(graphs.Encode(model), {"source": source}, [f"memory.{name}" for name in memory])
@@ -100,7 +114,7 @@ def export_graphs(
         ["logits", *(f"next.{name}" for name in beam)],
     )
     greedy_step = trace(
-        graphs.GreedyStep(model),
+        graphs.GreedyStep(model, shortlist),
         {
             "position": scalar,
             "token": one,
@@ -111,7 +125,7 @@ def export_graphs(
         },
     )
     beam_step = trace(
-        graphs.BeamStep(model, decode.penalty),
+        graphs.BeamStep(model, shortlist, decode.penalty),
         {
             "position": scalar,
             "token": wide,
@@ -175,7 +189,7 @@ def _search(
         zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
     begin, *choose = before
-    limits, *first = _inline(graph, begin.graph, known, "begin")
+    limits, known["places"], *first = _inline(graph, begin.graph, known, "begin")
     encoder.opset_imports.update(step.opset_imports)
     known["limits"] = limits
     for part in choose:
