@@ -8,7 +8,10 @@ checksum are right, and no name leads out of it.
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import tempfile
+import weakref
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -32,7 +35,7 @@ class Bundle:
     """A bundle whose files have been verified.
 
     Attributes:
-        folder: where its files lie.
+        folder: where its files lie; a zip's are there as long as this object is.
         manifest: all that it says of itself.
     """
 
@@ -41,7 +44,6 @@ class Bundle:
     config: Config
     languages: tuple[str, str]
     vocabulary: Vocabulary
-    scratch: tempfile.TemporaryDirectory[str] | None = None  # where a zip's files lie, as long as this lives
 
     @property
     def files(self) -> Mapping[str, Any]:
@@ -92,19 +94,51 @@ def save(
         raise LiteNmtError(f"cannot save {path}: {error.strerror}.") from error
 
 
+def check_out(path: Path) -> None:
+    """Refuse to write a bundle over what is none, or where nothing can be written.
+
+    Raises:
+        LiteNmtError: there is something else, or no such right.
+    """
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise LiteNmtError(f"cannot write {path}: {above} is no folder, or may not be written to.")
+    if path.suffix == ".zip":
+        theirs = path.exists() and not path.is_file()
+    else:
+        theirs = path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _is_ours(path)))
+    if theirs:
+        raise LiteNmtError(f"{path} exists already and is no bundle; choose another --out.")
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        read_manifest(folder / MANIFEST, _read_manifest(folder), FORMAT, VERSION)
+    except LiteNmtError:
+        return False
+    return True
+
+
 def load(path: Path) -> Bundle:
     """Open a bundle; a zip is unpacked into a temporary folder.
 
     Raises:
         LiteNmtError: it is missing, damaged, of another version, or not what it says.
     """
-    if path.suffix == ".zip":
-        scratch = tempfile.TemporaryDirectory(prefix="lite-nmt-")
-        folder = Path(scratch.name)
-        manifest = _unpack(path, folder)
-    else:
-        scratch, folder = None, path
-        manifest = read_manifest(path / MANIFEST, _read_manifest(path), FORMAT, VERSION)
+    if path.suffix != ".zip":
+        return _verified(path, path, read_manifest(path / MANIFEST, _read_manifest(path), FORMAT, VERSION))
+    folder = Path(tempfile.mkdtemp(prefix="lite-nmt-"))
+    try:
+        opened = _verified(path, folder, _unpack(path, folder))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True)  # when Python ends, at the latest
+    return opened
+
+
+def _verified(path: Path, folder: Path, manifest: Mapping[str, Any]) -> Bundle:
+    """What a manifest says, held against its files in ``folder``."""
     for name, said in manifest["files"].items():
         verify(folder, name, said)
     try:
@@ -117,7 +151,7 @@ def load(path: Path) -> Bundle:
         if name not in manifest["files"]:
             raise LiteNmtError(f"{path / MANIFEST} is damaged: it does not list {name}.")
     vocabulary = Vocabulary.load(folder, config.vocabulary.joint)
-    return Bundle(folder, manifest, config, languages, vocabulary, scratch)
+    return Bundle(folder, manifest, config, languages, vocabulary)
 
 
 def read_config(path: Path) -> Config:
@@ -152,6 +186,8 @@ def _unpack(path: Path, folder: Path) -> dict[str, Any]:
             raise LiteNmtError(
                 f"{path} says that it holds {total:,} bytes, over {LARGEST_RATIO} times its own size; it is no bundle."
             )
+        if sorted(archive.namelist()) != sorted([MANIFEST, *manifest["files"]]):
+            raise LiteNmtError(f"{path} holds other files than its {MANIFEST} lists, or one twice; take another copy.")
         for name, said in manifest["files"].items():
             (folder / name).write_bytes(_member(archive, name, said["bytes"], path))
     return manifest
@@ -162,17 +198,19 @@ def _open(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except OSError as error:
         raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise LiteNmtError(f"{path} is not a bundle: {error}.") from error
 
 
 def _member(archive: zipfile.ZipFile, name: str, most: int, path: Path) -> bytes:
     try:
+        if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise LiteNmtError(f"{path} is damaged: {name} is neither stored nor deflated; take another copy.")
         with archive.open(name) as file:
             content = file.read(most + 1)
     except KeyError as error:
         raise LiteNmtError(f"{path} is not a bundle: it holds no {name}.") from error
-    except (zipfile.BadZipFile, RuntimeError, ValueError, NotImplementedError, EOFError, zlib.error) as error:
+    except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, EOFError, zlib.error) as error:
         # An encrypted one is a RuntimeError.
         raise LiteNmtError(f"{path} is damaged: {name}: {error}; take another copy.") from error
     if len(content) > most:

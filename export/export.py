@@ -16,7 +16,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import bundle, parity
 from lite_nmt.export.bundle import Bundle
 from lite_nmt.export.onnx_graphs import export_graphs, serialize
-from lite_nmt.export.precision import CONVERSIONS
+from lite_nmt.export.precision import CONVERSIONS, codebook
 from lite_nmt.export.runtime import OnnxEngine
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.checkpoint import Checkpoint
@@ -56,7 +56,10 @@ def export(
     if not exact and not pairs:
         what = "int8" if precision == "int8" else "a shortlist"
         raise LiteNmtError(f"{what} is measured on validation pairs, and there are none; give --data.")
+    bundle.check_out(out)
     model = saved.model()
+    if precision == "kmeans":
+        codebook("target.weight", model.target.weight.detach().numpy())  # before the work is done
     say("tracing the model")
     files = (
         serialize(export_graphs(model, saved.config.decode, CONVERSIONS[precision], shortlist))
@@ -105,9 +108,9 @@ def measure(
         say(f"scores differ by at most {parity.check_logits(model, engine):.1g}")
     if exact:
         some = parity.sources(first(pairs, COMPARED)) if pairs else None
-        made_up = parity.made_up(model, COMPARED, np.random.default_rng(2))
-        parity.check_translations(reference, engine, opened, some or made_up)
-        say(f"{COMPARED} translations agree")
+        some = some or parity.made_up(model, COMPARED, np.random.default_rng(2))
+        parity.check_translations(reference, engine, opened, some)
+        say(f"{len(some)} translations agree")
     if not pairs:
         return {}
     scores = parity.translate_pairs(engine, opened, pairs, say)

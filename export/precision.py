@@ -87,12 +87,7 @@ def to_codes(model: ir.Model) -> None:
         if weight is None or weight.size is None:
             continue
         values = numpy(weight)
-        book, codes = np.unique(values, return_inverse=True)
-        if len(book) > 256:
-            raise LiteNmtError(
-                f"{weight.name} has {len(book):,} different values, which no codebook of 8 bits holds; run lite-nmt "
-                "compress first, or choose another precision."
-            )
+        book, codes = codebook(str(weight.name), values)
         new = Nodes(node)
         codes = codes.reshape(-1).astype(np.uint8)
         if len(book) <= 16:
@@ -109,6 +104,21 @@ def to_codes(model: ir.Model) -> None:
         shape = constant(graph, f"shape.{values.shape}", np.array(values.shape))
         made = new("Reshape", [new("Gather", [book_, new("Cast", [index], to=ir.DataType.INT32)]), shape])
         weight.replace_all_uses_with(made)
+
+
+def codebook(name: str, values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """A tensor's different values, and which of them each is.
+
+    Raises:
+        LiteNmtError: there are more than 256.
+    """
+    book, codes = np.unique(values, return_inverse=True)
+    if len(book) > 256:
+        raise LiteNmtError(
+            f"{name} has {len(book):,} different values, and kmeans stores at most 256; it is for checkpoints that "
+            "lite-nmt compress has given codebooks (without --int8), for others choose another precision."
+        )
+    return book, codes
 
 
 CONVERSIONS: dict[str, Callable[[ir.Model], None]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,9 @@ class OnnxEngine:
         if name not in self._sessions:
             import onnxruntime
 
+            for needed in (name, WEIGHTS):
+                if needed not in self.bundle.files:
+                    raise LiteNmtError(f"{self.bundle.folder} lists no {needed}; take another copy.")
             path = self.bundle.folder / name
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
@@ -83,13 +86,19 @@ class OnnxEngine:
         }
         if decode.beam > 1:
             feeds["beam"] = np.array(decode.beam, np.int64)
-        session = self.session(BEAM if decode.beam > 1 else GREEDY)
-        found = session.run(("target", "score", "logprob"), feeds)
+        found = self._run(BEAM if decode.beam > 1 else GREEDY, ("target", "score", "logprob"), feeds)
         return [ranked(_hypotheses(*row))[:nbest] for row in zip(*found, strict=True)]
 
     def encode(self, sources: Sequence[Sequence[int]]) -> None:
         """Run the encoder alone, to see what it takes."""
-        self.session(ENCODER).run(None, {"source": np.array(pad(sources), np.int64)})
+        self._run(ENCODER, None, {"source": np.array(pad(sources), np.int64)})
+
+    def _run(self, name: str, outputs: Sequence[str] | None, feeds: dict[str, np.ndarray]) -> Any:
+        session = self.session(name)
+        try:
+            return session.run(outputs, feeds)
+        except Exception as error:  # ONNX Runtime's have no common class
+            raise LiteNmtError(f"ONNX Runtime cannot run {self.bundle.folder / name}: {error}") from error
 
     def align(
         self, sources: Sequence[Sequence[int]], hypotheses: Sequence[Sequence[Hypothesis]]
@@ -105,17 +114,70 @@ def _hypotheses(target: np.ndarray, score: np.ndarray, logprob: np.ndarray) -> l
     return [Hypothesis(tuple(t for t in tokens if t != PAD), s, p) for tokens, s, p in rows]
 
 
+# Which messages of an ONNX file hold others, by the numbers of their fields, down to a tensor's external data.
+_INSIDE = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node", 11: "attribute"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {13: "entry"},
+}
+
+
 def confine(graph: bytes, name: str) -> None:
     """Refuse a graph whose weights lie anywhere but in the bundle's own file.
 
-    ONNX names each external tensor's file in an entry with the key ``location``; the graph itself holds little else.
+    ONNX names each external tensor's file in an entry with the key ``location``. The whole file is read, as protobuf
+    has many ways to write the same.
 
     Raises:
-        LiteNmtError: it names another file.
+        LiteNmtError: it names another file, or is not whole.
     """
-    key = b"\x0a\x08location"
-    start = 0
-    while (start := graph.find(key, start) + len(key)) >= len(key):
-        value = b"\x12" + bytes([len(WEIGHTS)]) + WEIGHTS.encode()
-        if not graph.startswith(value, start):
+    waiting = [("model", memoryview(graph))]
+    while waiting:
+        kind, message = waiting.pop()
+        said: dict[int, bytes] = {}
+        for number, value in _fields(message, name):
+            if kind == "entry":
+                said[number] = bytes(value)  # of several, the last one counts
+            elif number in _INSIDE[kind]:
+                waiting.append((_INSIDE[kind][number], value))
+        if said.get(1) == b"location" and said.get(2) != WEIGHTS.encode():
             raise LiteNmtError(f"{name} wants weights from outside its bundle; take another copy.")
+
+
+def _fields(message: memoryview, name: str) -> Iterator[tuple[int, memoryview]]:
+    """Fields of a protobuf message that are bytes, text or messages."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while shift < 70:
+            byte = message[at]
+            at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+        raise IndexError
+
+    try:
+        while at < len(message):
+            tag = number()
+            match tag & 7:
+                case 0:
+                    number()
+                case 1 | 5:
+                    at += 8 if tag & 7 == 1 else 4
+                case 2:
+                    size = number()
+                    yield tag >> 3 & 2**29 - 1, message[at : at + size]
+                    at += size
+                case _:
+                    raise IndexError
+        if at > len(message):
+            raise IndexError
+    except IndexError as error:
+        raise LiteNmtError(f"{name} is damaged: it is no whole ONNX graph; take another copy.") from error

@@ -9,12 +9,16 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lite_nmt.errors import LiteNmtError
+
+NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)  # of a file; it lies in the manifest's own folder
 
 
 def seal(about: Mapping[str, Any], files: Mapping[str, bytes], details: Mapping[str, Any]) -> bytes:
@@ -50,6 +54,7 @@ def read_manifest(path: Path, content: bytes, kind: str, version: int) -> dict[s
     """
     try:
         manifest = json.loads(content)
+        saved = digest(manifest) if isinstance(manifest, dict) else None
     except (ValueError, RecursionError) as error:
         raise LiteNmtError(f"{path} is damaged: {error}; take another copy.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != kind:
@@ -59,19 +64,21 @@ def read_manifest(path: Path, content: bytes, kind: str, version: int) -> dict[s
             f"{path.parent} is of {kind.split()[-1]} version {manifest.get('version')!r}; this release reads version "
             f"{version}."
         )
-    if manifest.get("sha256") != digest(manifest):
+    if manifest.get("sha256") != saved:
         raise LiteNmtError(f"{path} is altered: its checksum is not the one saved; take another copy.")
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(map(_is_file, files.values())):
         raise LiteNmtError(f"{path} is damaged: its list of files is not one; take another copy.")
     for name in files:
-        if Path(name).name != name or "\\" in name:
+        if not NAME.fullmatch(name):
             raise LiteNmtError(f"{path} names a file outside its folder: {name!r}.")
     return manifest
 
 
 def _is_file(said: object) -> bool:
-    return isinstance(said, dict) and type(said.get("bytes")) is int and isinstance(said.get("sha256"), str)
+    if not isinstance(said, dict) or not isinstance(said.get("sha256"), str):
+        return False
+    return type(said.get("bytes")) is int and said["bytes"] >= 0
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -144,7 +151,10 @@ def verify(folder: Path, name: str, expected: Mapping[str, Any]) -> None:
     """
     path = folder / name
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise LiteNmtError(f"{path} is not a file; take another copy.")
+        size = found.st_size
         if size != expected["bytes"]:
             raise LiteNmtError(f"{path} is truncated or altered: {size} bytes, not {expected['bytes']}.")
         with path.open("rb") as file:
@@ -152,4 +162,4 @@ def verify(folder: Path, name: str, expected: Mapping[str, Any]) -> None:
     except OSError as error:
         raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
     if digest != expected["sha256"]:
-        raise LiteNmtError(f"{path} is altered: its checksum is not the one saved; take another checkpoint.")
+        raise LiteNmtError(f"{path} is altered: its checksum is not the one saved; take another copy.")

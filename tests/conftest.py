@@ -13,6 +13,7 @@ import torch
 # Small products gain nothing from threads, and tests that start processes would fight over the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from lite_nmt.cli.main import main
 from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig, from_dict, merge
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.generated import write_corpus
@@ -108,3 +109,38 @@ def teacher(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
     folder = tmp_path_factory.mktemp("teacher") / "model"
     checkpoint.save(folder, config, ("de", "en"), 1, {}, vocabulary, checkpoint.named_weights(model))
     return folder
+
+
+@pytest.fixture(scope="session")
+def exported(teacher: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The teacher's bundle in float32."""
+    return _export(tmp_path_factory.mktemp("fp32") / "bundle", teacher, "--data", corpus)
+
+
+@pytest.fixture(scope="session")
+def exported_int8(teacher: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The teacher's bundle in int8, with a shortlist."""
+    options = ("--data", corpus, "--precision", "int8", "--shortlist", 5)
+    return _export(tmp_path_factory.mktemp("int8") / "bundle.zip", teacher, *options)
+
+
+@pytest.fixture(scope="session")
+def compressed(teacher: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The teacher with codebooks of 4 bits, the target table's of 6."""
+    folder = tmp_path_factory.mktemp("compressed") / "model"
+    options = ["--bits", "4", "--bits", "target=6"]
+    assert main(["compress", str(teacher), "--out", str(folder), *options]) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def exported_kmeans(compressed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of ``compressed``."""
+    return _export(tmp_path_factory.mktemp("kmeans") / "bundle", compressed, "--precision", "kmeans")
+
+
+def _export(out: Path, *arguments: object) -> Path:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    assert main(["export", *map(str, arguments), "--out", str(out)]) == 0
+    return out

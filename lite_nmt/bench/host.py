@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -94,8 +94,9 @@ class Worker:
     def ask(self, do: str, **more: Any) -> dict[str, Any]:
         """Send a command and wait for its answer."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # what it died of is in the answer
+            self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
+            self.process.stdin.flush()
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
@@ -104,7 +105,9 @@ class Worker:
         if not line:
             _, said = self.process.communicate()
             last = (said.strip().splitlines() or ["it said nothing"])[-1]
-            raise LiteNmtError(f"{self.entry.name} could not be measured: {last.removeprefix('lite_nmt.errors.')}")
+            raise LiteNmtError(
+                f"{self.entry.name} could not be measured: {last.removeprefix('lite_nmt.errors.LiteNmtError: ')}"
+            )
         return dict(json.loads(line))
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ from lite_nmt.compress.packing import Packed
 from lite_nmt.config import Config, from_dict
 from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.export.bundle import is_bundle
 from lite_nmt.manifest import aside, read_manifest, seal, verify, write_folder
 from lite_nmt.models.translation import TranslationModel
 
@@ -169,6 +170,8 @@ def _manifest(folder: Path, asked: Path) -> dict[str, Any]:
     try:
         content = path.read_bytes()
     except OSError as error:
+        if asked.exists() and is_bundle(asked):
+            raise LiteNmtError(f"{asked} is a bundle; take the checkpoint that it was exported from.") from error
         raise LiteNmtError(f"{asked} holds no checkpoint: {path}: {error.strerror}.") from error
     manifest = read_manifest(path, content, FORMAT, VERSION)
     missing = {"config", "languages", "step", "metrics"} - manifest.keys()
