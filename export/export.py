@@ -11,39 +11,43 @@ import numpy as np
 
 from lite_nmt.compress.validation import first
 from lite_nmt.data.encoded import Encoded
+from lite_nmt.decode.engine import Engine
 from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import bundle, parity
 from lite_nmt.export.bundle import Bundle
 from lite_nmt.export.onnx_graphs import export_graphs, serialize
 from lite_nmt.export.precision import CONVERSIONS, codebook
-from lite_nmt.export.runtime import OnnxEngine
+from lite_nmt.export.runtime import PROGRAM, OnnxEngine
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.checkpoint import Checkpoint
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.profiling.cost import cost
 
+TARGETS = "onnx", "executorch", "all"
 COMPARED = 64  # sentences that must be translated alike
 
 
 def export(
     saved: Checkpoint,
     out: Path,
+    to: str = "onnx",
     precision: str = "fp32",
     pairs: Encoded | None = None,
     shortlist: Shortlist | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Bundle:
-    """Write a bundle of ONNX graphs, if they do what the checkpoint does.
+    """Write a bundle of ONNX graphs, of an ExecuTorch program, or of both, if they do what the checkpoint does.
 
     ``fp32`` and ``kmeans`` must give the checkpoint's scores to 1e-4 and its translations; ``int8`` must lose at most
     0.3 BLEU on validation pairs.
 
     Args:
         out: a folder, or a file that ends in .zip; what is there is replaced once the new one is whole.
-        precision: ``fp32``, ``int8``, or ``kmeans`` for a compressed checkpoint.
+        to: ``onnx``, ``executorch`` or ``all``.
+        precision: ``fp32``, ``int8``, or ``kmeans`` for a compressed checkpoint (ONNX alone).
         pairs: validation pairs; ``int8`` cannot do without.
-        shortlist: limits the searches, in the graph; the translations are then no longer the checkpoint's, and their
+        shortlist: limits the searches, in ONNX graphs alone; the translations are then no longer the checkpoint's, and their
             BLEU must not be 0.3 lower.
         say: is told how far it is.
 
@@ -52,6 +56,10 @@ def export(
     """
     if precision not in CONVERSIONS:
         raise LiteNmtError(f"precision is {precision!r}; it must be one of {', '.join(CONVERSIONS)}.")
+    if to not in TARGETS:
+        raise LiteNmtError(f"to is {to!r}; it must be one of {', '.join(TARGETS)}.")
+    if to != "onnx" and (precision == "kmeans" or shortlist):
+        raise LiteNmtError("codebooks and shortlists are for ONNX alone; leave them out, or export to onnx.")
     exact = precision != "int8" and shortlist is None
     if not exact and not pairs:
         what = "int8" if precision == "int8" else "a shortlist"
@@ -61,10 +69,13 @@ def export(
     if precision == "kmeans":
         codebook("target.weight", model.target.weight.detach().numpy())  # before the work is done
     say("tracing the model")
-    files = (
-        serialize(export_graphs(model, saved.config.decode, CONVERSIONS[precision], shortlist))
-        | saved.vocabulary.files()
-    )
+    files = saved.vocabulary.files()
+    if to != "executorch":
+        files |= serialize(export_graphs(model, saved.config.decode, CONVERSIONS[precision], shortlist))
+    if to != "onnx":
+        from lite_nmt.export.executorch import export_executorch
+
+        files[PROGRAM] = export_executorch(model, saved.config, precision == "int8")
     about = describe(saved, precision)
     if shortlist:
         about["shortlist"] = {"per_word": shortlist.table.shape[1], "bytes": shortlist.bytes}
@@ -72,7 +83,12 @@ def export(
         trial = Path(scratch) / "bundle"
         bundle.save(trial, about, saved.config, saved.languages, files)
         opened = bundle.load(trial)
-        about |= measure(model, opened, OnnxEngine(opened), precision, exact, pairs, say)
+        if to != "onnx":
+            from lite_nmt.export.executorch_runtime import ExecutorchEngine
+
+            about |= measure(model, opened, ExecutorchEngine(trial / PROGRAM), precision, exact, pairs, say)
+        if to != "executorch":  # the last: it is what runs such a bundle here
+            about |= measure(model, opened, OnnxEngine(opened), precision, exact, pairs, say)
         bundle.save(out, about, saved.config, saved.languages, files)
     return bundle.load(out)
 
@@ -89,10 +105,24 @@ def describe(saved: Checkpoint, precision: str) -> dict[str, Any]:
     }
 
 
+def check_logits(model: TranslationModel, engine: Engine) -> float:
+    """Hold an engine's steps against the model's.
+
+    Raises:
+        LiteNmtError: they disagree.
+    """
+    if isinstance(engine, OnnxEngine):
+        return parity.check_logits(model, engine)
+    from lite_nmt.export import executorch_runtime
+
+    assert isinstance(engine, executorch_runtime.ExecutorchEngine)
+    return executorch_runtime.check_logits(model, engine.model)
+
+
 def measure(
     model: TranslationModel,
     opened: Bundle,
-    engine: OnnxEngine,
+    engine: Engine,
     precision: str,
     exact: bool,
     pairs: Encoded | None,
@@ -105,7 +135,7 @@ def measure(
     """
     reference = PyTorchEngine(model)
     if precision != "int8":
-        say(f"scores differ by at most {parity.check_logits(model, engine):.1g}")
+        say(f"scores differ by at most {check_logits(model, engine):.1g}")
     if exact:
         some = parity.sources(first(pairs, COMPARED)) if pairs else None
         some = some or parity.made_up(model, COMPARED, np.random.default_rng(2))

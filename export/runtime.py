@@ -15,6 +15,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import WEIGHTS, Bundle
 
 ENCODER, STEP, GREEDY, BEAM = "encoder.onnx", "step.onnx", "greedy.onnx", "beam.onnx"
+PROGRAM = "model.pte"
 
 
 def open_engine(bundle: Bundle, device: str = "cpu", threads: int | None = None) -> Engine:
@@ -27,6 +28,10 @@ def open_engine(bundle: Bundle, device: str = "cpu", threads: int | None = None)
         raise LiteNmtError(f"a bundle runs on the CPU, not on {device}; for other devices take the checkpoint.")
     if GREEDY in bundle.files:
         return OnnxEngine(bundle, threads)
+    if PROGRAM in bundle.files:
+        from lite_nmt.export.executorch_runtime import ExecutorchEngine
+
+        return ExecutorchEngine(bundle.folder / PROGRAM)
     raise LiteNmtError(f"{bundle.folder} holds no graph that this release can run.")
 
 

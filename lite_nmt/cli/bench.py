@@ -68,7 +68,7 @@ def _host(args: argparse.Namespace) -> int:
 
     lines, references = _text(args, 200)
     with tempfile.TemporaryDirectory() as scratch:
-        entries = [entry for target in args.targets for entry in _entries(target, args.vs, Path(scratch))]
+        entries = [entry for target in args.targets for entry in entries_of(target, args.vs, Path(scratch))]
         decode = {} if args.beam is None else {"beam": args.beam}
         results = measure(
             entries, lines, references=references, decode=decode, threads=args.threads, rounds=args.rounds, say=_say
@@ -94,7 +94,7 @@ def _emulated(args: argparse.Namespace) -> int:
     lines, _ = _text(args, 20)
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        entries = [entry for target in args.targets for entry in _entries(target, args.vs, Path(scratch), False)]
+        entries = [entry for target in args.targets for entry in entries_of(target, args.vs, Path(scratch), False)]
         for entry in entries:
             _say(f"counting {entry.name}")
             beam = args.beam or _about(args.targets[0])[0].decode.beam
@@ -165,7 +165,7 @@ def _about(target: str) -> tuple[Config, tuple[str, str], Path]:
     return saved.config, saved.languages, saved.folder
 
 
-def _entries(target: str, peer: str | None, scratch: Path, pytorch: bool = True) -> list[Entry]:
+def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = True) -> list[Entry]:
     """What a target is measured as: itself, and where asked for in CTranslate2."""
     from lite_nmt.bench.host import Entry, folder_bytes
     from lite_nmt.export.bundle import is_bundle

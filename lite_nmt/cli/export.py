@@ -23,6 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("checkpoint", help="folder of a run or a checkpoint")
     parser.add_argument("--out", required=True, type=Path, metavar="BUNDLE", help="a folder, or a file ending in .zip")
     parser.add_argument(
+        "--to", default="onnx", choices=("onnx", "executorch", "all"), help="what runs it (%(default)s)"
+    )
+    parser.add_argument(
         "--precision", default="fp32", choices=PRECISIONS, help="kmeans: of a compressed checkpoint (%(default)s)"
     )
     parser.add_argument(
@@ -60,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             _say("aligning the training side")
             shortlist = build(saved, need_pairs(saved, "train", args.data, Path(scratch)), args.shortlist)
         pairs = pairs and first(pairs, args.sentences)
-        bundle = export(saved, args.out, args.precision, pairs, shortlist, _say)
+        bundle = export(saved, args.out, args.to, args.precision, pairs, shortlist, _say)
     if args.json:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
         return 0
