@@ -105,9 +105,8 @@ class Worker:
         if not line:
             _, said = self.process.communicate()
             last = (said.strip().splitlines() or ["it said nothing"])[-1]
-            raise LiteNmtError(
-                f"{self.entry.name} could not be measured: {last.removeprefix('lite_nmt.errors.LiteNmtError: ')}"
-            )
+            why = last.removeprefix("lite_nmt.errors.LiteNmtError: ")
+            raise LiteNmtError(f"{self.entry.name} could not be measured: {why}")
         return dict(json.loads(line))
 
     def stop(self) -> None:
@@ -146,7 +145,7 @@ def measure(
         taken: list[dict[Any, list[dict[str, Any]]]] = [{} for _ in workers]
         for number in range(rounds + 1):
             for worker, seen in zip(workers, taken, strict=True):
-                found = {size: worker.ask("translate", batch=size) for size in batches}
+                found: dict[Any, dict[str, Any]] = {size: worker.ask("translate", batch=size) for size in batches}
                 found["encode"] = worker.ask("encode")
                 if number:
                     for key, answer in found.items():
