@@ -17,6 +17,7 @@ from machine import machine
 
 from lite_nmt.compress.simulate import round_inputs
 from lite_nmt.data.corpus import read_lines
+from lite_nmt.decode.pytorch import model_of
 from lite_nmt.decode.translator import Translator
 from lite_nmt.evaluate.bootstrap import bleu_difference
 from lite_nmt.evaluate.score import score
@@ -61,7 +62,7 @@ def main() -> None:
         for rounded in (False,) if options is None else (False, True):
             translator = Translator.load(folder, threads=args.threads)
             if rounded:
-                round_inputs(translator.model)
+                round_inputs(model_of(translator))
             source, target = translator.languages
             output = translator.translate(list(read_lines(args.data / f"test.{source}")))
             references = list(read_lines(args.data / f"test.{target}"))

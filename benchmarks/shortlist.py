@@ -25,6 +25,7 @@ from lite_nmt.compress.validation import need_pairs
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.vocabulary import EOS
+from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.decode.translator import Translator
 from lite_nmt.evaluate.bootstrap import bleu_difference
 from lite_nmt.evaluate.score import score
@@ -100,7 +101,7 @@ def main() -> None:
             rows = [shortlist.rows(ids) for ids in source]
             # Where a sentence's translation lies in its shortlist, a greedy search finds it again.
             leaving = [i for i, ids in enumerate(pieces) if not np.isin(ids, rows[i]).all()]
-            limited = Translator(saved.config, vocabulary, Limited(saved, shortlist), saved.languages)
+            limited = Translator(saved.config, vocabulary, PyTorchEngine(Limited(saved, shortlist)), saved.languages)
             found = list(output)
             changed = limited.translate_all([lines[i] for i in leaving], GREEDY)
             for i, translation in zip(leaving, changed, strict=True):

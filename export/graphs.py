@@ -7,6 +7,7 @@ int64, and so are tokens; a graph tells padding from the source itself.
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from lite_nmt.data.vocabulary import BOS, EOS, PAD
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.translation import TranslationModel
+from lite_nmt.modules.embedding import sinusoid
 from lite_nmt.modules.mixer import State
 
 
@@ -55,7 +57,7 @@ class DecodeStep(nn.Module):
 
 
 class Choose(nn.Module):
-    """A sentence's shortlist: the rows of the output projection that it computes."""
+    """A sentence's shortlist: what its own tokens add to the types that every sentence has."""
 
     def __init__(self, model: TranslationModel, shortlist: Shortlist) -> None:
         super().__init__()
@@ -64,13 +66,37 @@ class Choose(nn.Module):
         self.table = torch.from_numpy(shortlist.table)
 
     def forward(self, source: Tensor) -> State:
-        """``types``, B J, without the end marker; ``weight``, B C 1+J, the end marker's first; ``bias``, B 1+J, which
-        leaves out what stands there twice."""
-        named = self.table.index_select(0, source.flatten()).view(source.shape[0], -1).long()
-        types = torch.cat([self.frequent.expand(source.shape[0], -1), named], 1).sort(1).values
-        again = nn.functional.pad(types[:, 1:] == types[:, :-1], (1, 0))  # the end marker is first: it is the lowest
-        weight = nn.functional.embedding(types, self.model.project.weight).transpose(1, 2)
-        return {"types": types[:, 1:], "weight": weight, "bias": again * -1e9}
+        """``types``, B F-1+J, all but the end marker, which is the first of F; ``weight``, B C J, of the sentence's own
+        rows of the output projection; ``bias``, B J, which leaves out what stands there twice."""
+        batch = source.shape[0]
+        own = self.table.index_select(0, source.flatten()).view(batch, -1).long().sort(1).values
+        again = nn.functional.pad(own[:, 1:] == own[:, :-1], (1, 0)) | (own == EOS)  # what fills up the table
+        types = torch.cat([self.frequent[1:].expand(batch, -1), own], 1)
+        weight = nn.functional.embedding(own, self.model.project.weight).transpose(1, 2)
+        return {"types": types, "weight": weight, "bias": again * -1e9}
+
+
+class Projection(nn.Module):
+    """The output projection of a search: over all types, or over a sentence's shortlist."""
+
+    def __init__(self, model: TranslationModel, shortlist: Shortlist | None) -> None:
+        super().__init__()
+        weight = model.project.weight
+        self.always = None if shortlist is None else weight[torch.from_numpy(shortlist.frequent).long()].detach()
+        self.all = model.project
+
+    def forward(self, x: Tensor, chosen: State) -> tuple[Tensor, Tensor]:
+        """Scores before softmax, B W 1+J, of the end marker and J other types, and what normalises them, B W."""
+        if self.always is None:
+            logits = self.all(x)
+            return logits[..., EOS:], logits.logsumexp(-1)
+        own = x @ chosen["weight"] + chosen["bias"].unsqueeze(1)
+        logits = torch.cat([nn.functional.linear(x, self.always), own], -1)
+        return logits, logits.logsumexp(-1)
+
+    def types(self, place: Tensor, chosen: State) -> Tensor:
+        """Which of the J types stands at a place, B ...."""
+        return place + (EOS + 1) if self.always is None else chosen["types"].gather(1, place)
 
 
 class GreedyBegin(nn.Module):
@@ -78,21 +104,22 @@ class GreedyBegin(nn.Module):
 
     def __init__(self, model: TranslationModel) -> None:
         super().__init__()
-        self.state = model.initial_state(1)
+        self.state, self.width = model.initial_state(1), model.target.weight.shape[1]
 
     def forward(self, source: Tensor, max_length: Tensor, min_length: Tensor) -> tuple[Tensor, ...]:
-        """Each sentence's limit, B 1; token, going and state of :class:`GreedyStep`."""
+        """Each sentence's limit, B 1; encodings of all positions, U C; token, going, state of :class:`GreedyStep`."""
         limits = limits_of(source, max_length, min_length).unsqueeze(1)
         state = {name: first.expand(source.shape[0], *first.shape[1:]) for name, first in self.state.items()}
-        return limits, torch.full_like(limits, BOS), torch.ones_like(limits), *state.values()
+        places = encodings(limits, self.width)
+        return limits, places, torch.full_like(limits, BOS), torch.ones_like(limits), *state.values()
 
 
 class GreedyStep(nn.Module):
     """The best token of each sentence. A sentence that has ended goes on as padding until all have."""
 
-    def __init__(self, model: TranslationModel) -> None:
+    def __init__(self, model: TranslationModel, shortlist: Shortlist | None) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.project = model, Projection(model, shortlist)
 
     def forward(
         self,
@@ -101,6 +128,7 @@ class GreedyStep(nn.Module):
         going: Tensor,
         state: State,
         limits: Tensor,
+        places: Tensor,
         min_length: Tensor,
         source: Tensor,
         memory: State,
@@ -110,19 +138,21 @@ class GreedyStep(nn.Module):
         Args:
             token, going: B 1, the last tokens, and 1 or 0 for whether a sentence goes on.
             limits: B 1, the most tokens that each sentence is given.
+            places: U C, the encodings of all positions.
             chosen: what :class:`Choose` says, or nothing for all types.
 
         Returns:
             Whether any goes on; the new ``token``, ``going`` and state; the text's next tokens and their
             log-probabilities, B 1 each.
         """
-        x, state = self.model.advance(token.flatten(), position, state, memory, source != PAD)
-        logits, total = score_types(self.model, x.unsqueeze(1), chosen)
+        x = self.model.target.at(token.flatten(), places[position])
+        x, state = self.model.advance(x, position, state, memory, source != PAD)
+        logits, total = self.project(x.unsqueeze(1), chosen)
         end, (best, place) = logits[:, 0, :1], logits[:, 0, 1:].max(1, keepdim=True)
         ends = ((end >= best) & (position >= min_length)) | (position >= limits)
         logprob = torch.where(ends, end, best) - total
         going = torch.where(ends, 0, going)
-        token = name_types(place, chosen)
+        token = self.project.types(place, chosen)
         return going.max() > 0, token, going, state, token * going, logprob
 
 
@@ -147,10 +177,11 @@ class BeamBegin(nn.Module):
 
     def __init__(self, model: TranslationModel) -> None:
         super().__init__()
-        self.state = model.initial_state(1)
+        self.state, self.width = model.initial_state(1), model.target.weight.shape[1]
 
     def forward(self, source: Tensor, max_length: Tensor, min_length: Tensor, slots: Tensor) -> tuple[Tensor, ...]:
-        """Each sentence's limit, B; token to scores and state of :class:`BeamStep`. ``slots``: 0 ... W-1."""
+        """Each sentence's limit, B; encodings of all positions, U C; token to scores and state of :class:`BeamStep`.
+        ``slots``: 0 ... W-1."""
         limits = limits_of(source, max_length, min_length)
         batch, width = source.shape[0], slots.shape[0]
         nothing = torch.full((batch, width), -math.inf)
@@ -159,7 +190,8 @@ class BeamBegin(nn.Module):
         texts = torch.zeros(batch, width, 0, dtype=torch.int64)
         state = {k: first.unsqueeze(1).expand(batch, width, *first.shape[1:]) for k, first in self.state.items()}
         ended = torch.zeros_like(limits)
-        return limits, token, total, texts, ended, texts.clone(), nothing, nothing.clone(), *state.values()
+        places = encodings(limits, self.width)
+        return limits, places, token, total, texts, ended, texts.clone(), nothing, nothing.clone(), *state.values()
 
 
 class BeamStep(nn.Module):
@@ -168,9 +200,9 @@ class BeamStep(nn.Module):
     Ended hypotheses go to a sentence's pool, the best W of them. A sentence that has ended changes no more.
     """
 
-    def __init__(self, model: TranslationModel, kind: str) -> None:
+    def __init__(self, model: TranslationModel, shortlist: Shortlist | None, kind: str) -> None:
         super().__init__()
-        self.model, self.kind = model, kind
+        self.model, self.project, self.kind = model, Projection(model, shortlist), kind
 
     def forward(
         self,
@@ -184,6 +216,7 @@ class BeamStep(nn.Module):
         scores: Tensor,
         state: State,
         limits: Tensor,
+        places: Tensor,
         min_length: Tensor,
         length_penalty: Tensor,
         source: Tensor,
@@ -197,13 +230,16 @@ class BeamStep(nn.Module):
             ended: B, how many hypotheses have; W or more once the sentence has.
             texts, logprobs, scores: B W P, B W and B W, the pool, the best first, minus infinity where there is none.
             limits: B, the most tokens that each sentence is given.
+            places: U C, the encodings of all positions.
+            chosen: what :class:`Choose` says, or nothing for all types.
 
         Returns:
             Whether any sentence goes on, and what has changed.
         """
         batch, width = token.shape
-        x, state = self.model.advance(token.flatten(), position, flat(state), memory, source != PAD)
-        logits, norm = score_types(self.model, x.view(batch, width, -1), chosen)
+        x = self.model.target.at(token.flatten(), places[position])
+        x, state = self.model.advance(x, position, flat(state), memory, source != PAD)
+        logits, norm = self.project(x.view(batch, width, -1), chosen)
         logprob = logits - norm.unsqueeze(-1)
         end = logprob[..., :1].masked_fill(position < min_length, -math.inf)
         others = logprob[..., 1:].masked_fill((position >= limits)[:, None, None], -math.inf)
@@ -211,7 +247,7 @@ class BeamStep(nn.Module):
         best, place = torch.cat([end, others], -1).topk(2 * width)
         best, rank = (best + total.unsqueeze(-1)).flatten(1).topk(2 * width)
         place, parent = place.flatten(1).gather(1, rank), rank // (2 * width)
-        token = torch.where(place == 0, EOS, name_types((place - 1).clamp(min=0), chosen))
+        token = torch.where(place == 0, EOS, self.project.types((place - 1).clamp(min=0), chosen))
 
         ends, open_ = token == EOS, (ended < width).unsqueeze(1)
         now, text = best[:, :width], rows(history, parent[:, :width])
@@ -232,25 +268,18 @@ class BeamStep(nn.Module):
         return (ended < width).any(), token, total, history, ended, texts, logprobs, scores, state
 
 
-def score_types(model: TranslationModel, x: Tensor, chosen: State) -> tuple[Tensor, Tensor]:
-    """Scores of the end marker and of J other types, B W 1+J, before softmax, and what normalises them, B W."""
-    if chosen:
-        logits = x @ chosen["weight"] + chosen["bias"].unsqueeze(1)
-        return logits, logits.logsumexp(-1)
-    logits = model.project(x)
-    return logits[..., EOS:], logits.logsumexp(-1)
-
-
-def name_types(place: Tensor, chosen: State) -> Tensor:
-    """Which of the J types stands at a place, B ...."""
-    return chosen["types"].gather(1, place) if chosen else place + (EOS + 1)
-
-
 def limits_of(source: Tensor, max_length: Tensor, min_length: Tensor) -> Tensor:
     """``lite_nmt.decode.search.length_limit`` of each sentence, B."""
     length = (source != PAD).sum(1) - 1
     automatic = torch.maximum(3 * length // 2 + 20, min_length)
     return torch.where(max_length > 0, max_length, automatic)
+
+
+def encodings(limits: Tensor, width: int) -> Tensor:
+    """Of every position that a search may come to, U C: computed once, and not at every step."""
+    count = cast(int, (limits.max() + 1).item())  # int() would make it a constant
+    torch._check(count > 1)  # which the exporter cannot know
+    return sinusoid(torch.arange(count), width)
 
 
 def penalty_of(length: Tensor, exponent: Tensor, kind: str) -> Tensor:

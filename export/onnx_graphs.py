@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -17,9 +18,9 @@ from torch.export import Dim
 from lite_nmt import __version__
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import EOS
-from lite_nmt.export import graphs
+from lite_nmt.export import fuse, graphs
 from lite_nmt.export.bundle import WEIGHTS
-from lite_nmt.export.precision import constant
+from lite_nmt.export.nodes import constant
 from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.translation import TranslationModel
@@ -28,7 +29,7 @@ OPSET = 20
 ALIGNED = 64  # bytes; where a weight begins in the file, so that it can be mapped
 
 # Of the example that is traced. They differ, so that no two are taken for one.
-_SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7, "types": 1000, "types + 1": 1001}
+_SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7, "positions": 11, "own": 1013}
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Axes:
 
     def example(self) -> Tensor:
         """A tensor of this kind, contiguous."""
-        return torch.ones([s if isinstance(s, int) else _SIZES[s.__name__] for s in self.sizes], dtype=self.dtype)
+        return torch.ones([s if isinstance(s, int) else _size(s) for s in self.sizes], dtype=self.dtype)
 
     def free(self) -> dict[int, Dim]:
         """Named axes, as torch.export wants them."""
@@ -49,6 +50,12 @@ class Axes:
     def shape(self) -> ir.Shape:
         """The same for ONNX."""
         return ir.Shape([s if isinstance(s, int) else s.__name__ for s in self.sizes])
+
+
+def _size(axis: Dim) -> int:
+    """Of the example: "own + 256" is 256 more than "own"."""
+    name, _, more = axis.__name__.partition(" + ")
+    return _SIZES[name] + int(more or 0)
 
 
 Argument = Axes | dict[str, Axes]
@@ -82,14 +89,22 @@ def export_graphs(
     with torch.no_grad():
         known = model.memory(model.encode(source.example(), source.example() > 0))
     memory = {name: Axes((batch, x.shape[1], length, x.shape[3])) for name, x in known.items()}
-    few = Dim("types", min=among)
+    own = Dim("own")
+    always = 0 if shortlist is None else len(shortlist.frequent) - 1
     chosen = {
-        "types": Axes((batch, few), tokens),
-        "weight": Axes((batch, model.project.in_features, few + 1)),
-        "bias": Axes((batch, few + 1)),
+        "types": Axes((batch, own + always), tokens),
+        "weight": Axes((batch, model.project.in_features, own)),
+        "bias": Axes((batch, own)),
     }
+    places = Axes((Dim("positions"), model.project.in_features))
     limits: dict[str, Argument] = {"source": source, "max_length": scalar, "min_length": scalar}
-    fixed: dict[str, Argument] = {"limits": row, "min_length": scalar, "source": source, "memory": memory}
+    fixed: dict[str, Argument] = {
+        "limits": row,
+        "places": places,
+        "min_length": scalar,
+        "source": source,
+        "memory": memory,
+    }
     fixed["chosen"] = chosen if shortlist else {}
 
     encoder = trace(graphs.Encode(model), {"source": source}, [f"memory.{name}" for name in memory])
@@ -99,7 +114,7 @@ def export_graphs(
         ["logits", *(f"next.{name}" for name in beam)],
     )
     greedy_step = trace(
-        graphs.GreedyStep(model),
+        graphs.GreedyStep(model, shortlist),
         {
             "position": scalar,
             "token": one,
@@ -110,7 +125,7 @@ def export_graphs(
         },
     )
     beam_step = trace(
-        graphs.BeamStep(model, decode.penalty),
+        graphs.BeamStep(model, shortlist, decode.penalty),
         {
             "position": scalar,
             "token": wide,
@@ -137,6 +152,7 @@ def export_graphs(
             choose := trace(graphs.Choose(model, shortlist), {"source": source}, [f"chosen.{name}" for name in chosen])
         )
     for part in parts:
+        fuse.simplify(part)
         convert(part)
         RemoveUnusedNodesPass()(part)
 
@@ -159,21 +175,22 @@ def _search(
     Its inputs but the source have defaults, so that a caller who is content with them gives the source alone.
     """
     graph = encoder.graph
-    known = {value.name: value for value in (*graph.inputs, *graph.outputs)}
+    known = {str(value.name): value for value in (*graph.inputs, *graph.outputs)}
     graph.outputs.clear()
     defaults = {"max_length": decode.max_length, "min_length": decode.min_length}
     tensors = {name: np.array(value, np.int64) for name, value in defaults.items()}
     tensors["length_penalty"] = np.array(decode.length_penalty, np.float32)
     if end is None:
         tensors["beam"] = np.array(decode.beam, np.int64)
-    for name, value in tensors.items():
-        known[name] = constant(graph, name, value)
+    for name, default in tensors.items():
+        known[name] = constant(graph, name, default)
         graph.inputs.append(known[name])
     if end is None:
         zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
     begin, *choose = before
-    limits, *first = _inline(graph, begin.graph, known, "begin")
+    limits, known["places"], *first = _inline(graph, begin.graph, known, "begin")
+    encoder.opset_imports.update(step.opset_imports)
     known["limits"] = limits
     for part in choose:
         names = [str(value.name) for value in part.graph.outputs]
@@ -183,7 +200,7 @@ def _search(
     body = step.graph
     position, *inputs = list(body.inputs)
     carried = inputs[: len(first)]
-    ir.convenience.replace_all_uses_with(inputs[len(first) :], [known[v.name] for v in inputs[len(first) :]])
+    ir.convenience.replace_all_uses_with(inputs[len(first) :], [known[str(v.name)] for v in inputs[len(first) :]])
     going = ir.Value(name="going_on", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
     body.inputs.clear()
     body.inputs.extend([position, going, *carried])
@@ -194,6 +211,7 @@ def _search(
             value.replace_all_uses_with(graph.initializers[name])
             del body.initializers[name]
 
+    fuse.hoist(body, graph)
     one = constant(graph, "limits.one", np.array(1, np.int64))
     most = _node(graph, "Add", [_node(graph, "ReduceMax", [limits], keepdims=0)[0], one])[0]
     yes = constant(graph, "going", np.array(True))
@@ -213,7 +231,7 @@ def _search(
 
 
 def _node(
-    graph: ir.Graph, kind: str, inputs: Sequence[ir.Value], outputs: int = 1, **attributes: object
+    graph: ir.Graph, kind: str, inputs: Sequence[ir.Value], outputs: int = 1, **attributes: Any
 ) -> Sequence[ir.Value]:
     node = ir.node(kind, inputs, attributes, num_outputs=outputs)
     graph.append(node)
@@ -226,15 +244,15 @@ def _inline(graph: ir.Graph, part: ir.Graph, known: Mapping[str, ir.Value], pref
     Returns:
         What were its outputs.
     """
-    ir.convenience.replace_all_uses_with(part.inputs, [known[v.name] for v in part.inputs])
+    ir.convenience.replace_all_uses_with(part.inputs, [known[str(v.name)] for v in part.inputs])
     outputs = list(part.outputs)
     part.outputs.clear()
-    for value in list(part.initializers.values()):
-        del part.initializers[value.name]
-        if value.name in graph.initializers and value.name.startswith("model."):
-            value.replace_all_uses_with(graph.initializers[value.name])
+    for name, value in list(part.initializers.items()):
+        del part.initializers[name]
+        if name in graph.initializers and name.startswith("model."):
+            value.replace_all_uses_with(graph.initializers[name])
             continue
-        value.name = f"{prefix}.{value.name}"
+        value.name = f"{prefix}.{name}"
         graph.register_initializer(value)
     nodes = list(part)
     part.remove(nodes)
@@ -263,7 +281,7 @@ def trace(module: nn.Module, arguments: Mapping[str, Argument], outputs: Sequenc
     model = exported.model
     for value, (name, axes) in zip(model.graph.inputs, names.items(), strict=True):
         value.name, value.shape = name, axes.shape()
-    for value, name in zip(model.graph.outputs, outputs or [v.name for v in model.graph.outputs], strict=True):
+    for value, name in zip(model.graph.outputs, outputs or [str(v.name) for v in model.graph.outputs], strict=True):
         value.name = name
     return model
 
@@ -285,11 +303,11 @@ def serialize(models: Mapping[str, ir.Model]) -> dict[str, bytes]:
                 weights += content
             tensor = value.const_value
             value.const_value = ir.ExternalTensor(
-                WEIGHTS, places[key], len(content), tensor.dtype, shape=tensor.shape, name=str(value.name)
+                WEIGHTS, places[key], len(content), tensor.dtype, shape=ir.Shape(tensor.shape), name=str(value.name)
             )
         proto = ir.to_proto(model)
         proto.producer_name, proto.producer_version = "lite-nmt", __version__
-        files[name] = proto.SerializeToString()
+        files[name] = proto.SerializeToString()  # type: ignore[no-untyped-call]  # protobuf's
     return {**files, WEIGHTS: bytes(weights)}
 
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from lite_nmt.compress.int8 import quantize_rows
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.export import fuse
+from lite_nmt.export.nodes import Nodes, constant
 
 SMALLEST = 512  # weights; a smaller tensor is not worth a node
 
@@ -21,9 +23,10 @@ def to_int8(model: ir.Model) -> None:
     """Give every product int8 weights, signed and with a scale for each output channel, and inputs that are
     quantised as they come (ONNX's DynamicQuantizeLinear, uint8); and tables a scale for each row.
 
-    The nodes are ONNX's own, in the order in which ONNX Runtime fuses them into one. A table that is also the output
-    projection is stored once.
+    Attention is ONNX Runtime's own operator; the other nodes are ONNX's, in the order in which ONNX Runtime fuses them
+    into one. A table that is also the output projection is stored once.
     """
+    fuse.attention(model)
     graph = model.graph
     stored: dict[str, tuple[ir.Value, ir.Value]] = {}
 
@@ -47,6 +50,13 @@ def to_int8(model: ir.Model) -> None:
             scales = new("Unsqueeze", [scales, constant(graph, "last", np.array([-1]))])
             found = new("Cast", [new("Gather", [codes, node.inputs[1]])], to=ir.DataType.FLOAT)
             new.replace("Mul", [found, new("Gather", [scales, node.inputs[1]])])
+            continue
+        if node.op_type == "Attention":
+            codes, scales = rows(weight, transposed=True)
+            x, scale, zero = new("DynamicQuantizeLinear", [node.inputs[0]], outputs=3)
+            centre = constant(graph, "centre", np.array(0, np.int8))
+            inputs = [x, codes, node.inputs[2], scale, scales, node.inputs[3], zero, centre]
+            new.replace("QAttention", inputs, domain=fuse.ORT, num_heads=node.attributes["num_heads"].value)
             continue
         transposed = node.op_type == "MatMul" or not node.attributes.get_int("transB", 0)
         codes, scales = rows(weight, transposed)
@@ -120,7 +130,7 @@ CONVERSIONS: dict[str, Callable[[ir.Model], None]] = {
 
 def _weight(node: ir.Node) -> ir.Value | None:
     """The constant matrix that a node multiplies by or looks up, if it is one worth the trouble."""
-    place = {"MatMul": 1, "Gemm": 1, "Gather": 0}.get(node.op_type)
+    place = {"MatMul": 1, "Gemm": 1, "Attention": 1, "Gather": 0}.get(node.op_type)
     if place is None or (value := node.inputs[place]) is None or value.const_value is None:
         return None
     tensor = value.const_value
@@ -132,35 +142,3 @@ def numpy(value: ir.Value) -> NDArray[np.float32]:
     """A constant's numbers."""
     assert value.const_value is not None
     return value.const_value.numpy()
-
-
-def constant(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:
-    """A constant of a graph; one of that name is taken for the same."""
-    if name not in graph.initializers:
-        tensor = ir.tensor(values, name=name)
-        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
-        graph.register_initializer(value)
-    return graph.initializers[name]
-
-
-class Nodes:
-    """New nodes where another stands."""
-
-    def __init__(self, node: ir.Node) -> None:
-        self.node, self.count = node, 0
-
-    def __call__(self, kind: str, inputs: list[ir.Value], outputs: int = 1, **attributes: object):
-        self.count += 1
-        made = ir.node(kind, inputs, attributes, num_outputs=outputs, name=f"{self.node.name}/{self.count}")
-        assert self.node.graph is not None
-        self.node.graph.insert_before(self.node, made)
-        return made.outputs[0] if outputs == 1 else made.outputs
-
-    def replace(self, kind: str, inputs: list[ir.Value]) -> None:
-        """The last of them takes the old one's place."""
-        made = self(kind, inputs)
-        old = self.node.outputs[0]
-        made.name, made.type, made.shape = old.name, old.type, old.shape
-        ir.convenience.replace_all_uses_with(old, made, replace_graph_outputs=True)
-        assert self.node.graph is not None
-        self.node.graph.remove(self.node, safe=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -11,13 +12,24 @@ from torch import Tensor
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import BOS, EOS
 from lite_nmt.decode.hypothesis import Hypothesis, check, hypothesis, length_limit, ranked
-from lite_nmt.models.translation import TranslationModel
 from lite_nmt.modules.mixer import State
 
 
-def search(
-    model: TranslationModel, source: Tensor, keep: Tensor, decode: DecodeConfig, nbest: int = 1
-) -> list[list[Hypothesis]]:
+class Steps(Protocol):
+    """What a search needs of a model, as :class:`lite_nmt.models.translation.TranslationModel` says."""
+
+    def encode(self, source: Tensor, keep: Tensor) -> Tensor: ...
+
+    def memory(self, encoded: Tensor) -> State: ...
+
+    def initial_state(self, batch: int) -> State: ...
+
+    def step(
+        self, token: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
+    ) -> tuple[Tensor, State]: ...
+
+
+def search(model: Steps, source: Tensor, keep: Tensor, decode: DecodeConfig, nbest: int = 1) -> list[list[Hypothesis]]:
     """Translate a batch.
 
     A sentence ends when ``beam`` of its hypotheses have, or at its own length limit: a rule that looks at
@@ -50,7 +62,7 @@ def search(
 
 
 def _greedy(
-    model: TranslationModel, memory: State, keep: Tensor, limits: list[int], decode: DecodeConfig
+    model: Steps, memory: State, keep: Tensor, limits: list[int], decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
     """The best token at each step. Rows N are the sentences that have not ended."""
     batch, device = len(limits), keep.device
@@ -81,9 +93,7 @@ def _greedy(
     return found
 
 
-def _beam(
-    model: TranslationModel, memory: State, keep: Tensor, limits: list[int], decode: DecodeConfig
-) -> list[list[Hypothesis]]:
+def _beam(model: Steps, memory: State, keep: Tensor, limits: list[int], decode: DecodeConfig) -> list[list[Hypothesis]]:
     """Beam search with fairseq's finishing rule, under which the papers' figures were measured (Ott et al.
     2019, ``SequenceGenerator``): of each step's 2 * beam best continuations, those that end count if they are
     among the first ``beam``, and the first ``beam`` that go on are the next step's. As a hypothesis can end

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lite_nmt.config import ModelConfig, StackConfig
 from lite_nmt.data.lines import clean
 from lite_nmt.data.vocabulary import BOS, EOS
-from lite_nmt.decode.pytorch import PyTorchEngine
+from lite_nmt.decode.pytorch import model_of
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.translation import TranslationModel
@@ -144,16 +144,16 @@ _Seen = dict[tuple[str, str], tuple[list[Tensor], list[Tensor]]]
 
 def _run(translator: Translator, source: list[int], target: list[int]) -> _Seen:
     """One pass, with the target given. Each branch takes note of its input on the way."""
-    engine = translator.engine
-    if not isinstance(engine, PyTorchEngine):
-        raise LiteNmtError("a bundle's graph cannot be looked into; give the checkpoint that it was exported from.")
+    model = model_of(translator)
     seen: _Seen = {}
     with ExitStack() as hooks:
-        for key, mixer in _mixers(engine.model, translator.config.model):
+        for key, mixer in _mixers(model, translator.config.model):
             note = partial(_note, *seen.setdefault(key, ([], [])))
             hooks.callback(mixer.register_forward_pre_hook(note).remove)
-        sentence, translation = (torch.tensor([tokens], device=engine.device) for tokens in (source, target))
-        engine.model(sentence, torch.ones_like(sentence, dtype=torch.bool), translation)
+        sentence, translation = (
+            torch.tensor([tokens], device=model.target.weight.device) for tokens in (source, target)
+        )
+        model(sentence, torch.ones_like(sentence, dtype=torch.bool), translation)
     return seen
 
 

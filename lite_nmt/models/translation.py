@@ -86,14 +86,14 @@ class TranslationModel(nn.Module):
         Returns:
             Scores of the next token, N V, and the next state.
         """
-        x, state = self.advance(token, position, state, memory, keep)
+        x = self.target(token, torch.as_tensor(position, device=token.device))
+        x, state = self.advance(x, position, state, memory, keep)
         return self.project(x), state
 
     def advance(
-        self, token: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
+        self, x: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
     ) -> tuple[Tensor, State]:
-        """:meth:`step` without the projection to the vocabulary: N C, and the next state."""
-        x = self.target(token, torch.as_tensor(position, device=token.device))
+        """:meth:`step` between the embedding and the projection to the vocabulary: N C to N C, and the next state."""
         after: State = {}
         for name, layer in self.decoder_layers():
             own, known = without_prefix(name, state), without_prefix(name, memory)

@@ -26,6 +26,9 @@ class Embedding(nn.Module):
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """tokens: any shape; positions: broadcastable to it."""
-        width = self.weight.shape[1]
-        embedded = nn.functional.embedding(tokens, self.weight) * math.sqrt(width)
-        return embedded + sinusoid(positions, width).to(embedded.dtype)
+        return self.at(tokens, sinusoid(positions, self.weight.shape[1]))
+
+    def at(self, tokens: Tensor, encoded: Tensor) -> Tensor:
+        """The same, where the positions' encoding is known."""
+        embedded = nn.functional.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
+        return embedded + encoded.to(embedded.dtype)

@@ -56,10 +56,16 @@ def _windows(x: Tensor, weights: Tensor, padding: int) -> Tensor:
     """In few standard operators, for every length: a depthwise convolution, or a product for each step's window."""
     heads, taps = weights.shape[-2:]
     batch, length, channels = x.shape
-    ahead = F.pad(x, (0, 0, padding, taps - 1 - padding))
     if weights.dim() == 2:
-        kernel = weights.repeat_interleave(channels // heads, 0).unsqueeze(1)
-        return F.conv1d(ahead.transpose(1, 2), kernel, groups=channels).transpose(1, 2)
+        # As an image of height 1: ONNX Runtime's depthwise kernel for images is several times as fast as its other.
+        image = x.unsqueeze(1).permute(0, 3, 1, 2)  # B C 1 T
+        kernel = weights.repeat_interleave(channels // heads, 0)[:, None, None]
+        alike = taps == 2 * padding + 1
+        if not alike:
+            image = F.pad(image, (padding, taps - 1 - padding))
+        out = F.conv2d(image, kernel, padding=(0, padding if alike else 0), groups=channels)
+        return out.permute(0, 2, 3, 1).squeeze(1)
+    ahead = F.pad(x, (0, 0, padding, taps - 1 - padding))
     index = torch.arange(length, device=x.device).unsqueeze(1) + torch.arange(taps, device=x.device)  # T K
     windows = ahead.index_select(1, index.flatten()).view(batch, length, taps, heads, -1).transpose(2, 3)
     return torch.matmul(weights.unsqueeze(-2), windows).view(batch, length, channels)

@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from lite_nmt.compress.int8 import Plain, Rows, quantize_rows
 from lite_nmt.compress.kmeans import Book, make_book
 from lite_nmt.compress.packing import DIGEST, LENGTH, MAGIC, Packed, Stored, expand_file, pack, squeeze_file, unpack
+from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import digest
 from lite_nmt.models import checkpoint
 
 HEAD = len(MAGIC) + DIGEST
@@ -305,7 +307,9 @@ def test_a_packed_checkpoint_is_a_checkpoint(trained: Path, packed_model: Path) 
     assert {p.name for p in packed_model.iterdir()} == {"checkpoint.json", "model.packed", "source.spm.xz"}
     model = dense.model()
     checkpoint.restore(model, saved.weights(), packed_model)
-    expected = Translator(dense.config, dense.vocabulary, model, dense.languages).translate(["Der Hund schläft."])
+    expected = Translator(dense.config, dense.vocabulary, PyTorchEngine(model), dense.languages).translate(
+        ["Der Hund schläft."]
+    )
     assert Translator.load(packed_model).translate(["Der Hund schläft."]) == expected
     for name, tensor in saved.weights().items():
         torch.testing.assert_close(tensor, dense.weights()[name], rtol=0, atol=0.05)
@@ -315,8 +319,8 @@ def renew_manifest(folder: Path, name: str, **declared: int) -> None:
     path = folder / checkpoint.MANIFEST
     manifest = json.loads(path.read_text())
     content = (folder / name).read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    manifest["files"][name] |= {"bytes": len(content), "sha256": digest, **declared}
+    checksum = hashlib.sha256(content).hexdigest()
+    manifest["files"][name] |= {"bytes": len(content), "sha256": checksum, **declared}
     path.write_text(json.dumps({**manifest, "sha256": digest(manifest)}))
 
 

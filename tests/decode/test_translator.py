@@ -7,7 +7,6 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ import torch
 import lite_nmt
 from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig
 from lite_nmt.data.vocabulary import BOS, Vocabulary, train_vocabulary
-from lite_nmt.decode.pytorch import PyTorchEngine
+from lite_nmt.decode.pytorch import PyTorchEngine, model_of
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
@@ -140,7 +139,7 @@ def test_candidates(translator: Translator, model: TranslationModel, vocabulary:
 
 @pytest.mark.filterwarnings("ignore:lines longer than")
 def test_load(translator: Translator, config: Config, vocabulary: Vocabulary, tmp_path: Path) -> None:
-    weights = checkpoint.named_weights(cast(PyTorchEngine, translator.engine).model)
+    weights = checkpoint.named_weights(model_of(translator))
     checkpoint.save(tmp_path / "c", config, ("de", "en"), 1, {}, vocabulary, weights)
     loaded = lite_nmt.Translator.load(str(tmp_path / "c"), threads=torch.get_num_threads())
     assert loaded.translate(LINES) == translator.translate(LINES)

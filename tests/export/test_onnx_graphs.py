@@ -14,7 +14,7 @@ from lite_nmt.config import Config, DecodeConfig, from_dict
 from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.decode.engine import pad
 from lite_nmt.decode.search import search
-from lite_nmt.export import bundle, parity
+from lite_nmt.export import bundle, fuse, parity
 from lite_nmt.export.onnx_graphs import export_graphs, serialize
 from lite_nmt.export.precision import CONVERSIONS
 from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP, OnnxEngine
@@ -97,3 +97,18 @@ def test_every_family(family: str, tmp_path: Path) -> None:
         graph = onnx.load(tmp_path / "b" / name)
         onnx.checker.check_model(str(tmp_path / "b" / name), full_check=True)
         assert {entry.domain for entry in graph.opset_import} == {""}
+
+
+@pytest.mark.parametrize("family", ["attention", "windows", "lsra"])
+def test_attention_in_one_node(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float32 the model's own scores; in int8 the same codes."""
+    config, model = tiny(FAMILIES[family])
+    monkeypatch.setitem(CONVERSIONS, "fused", fuse.attention)
+    assert parity.check_logits(model, exported(config, model, tmp_path / "fused", "fused")) < 1e-4
+    exported(config, model, tmp_path / "int8", "int8")
+    for folder, whole in (("fused", "Attention"), ("int8", "QAttention")):
+        encoder, step = (onnx.load(tmp_path / folder / name, load_external_data=False) for name in (ENCODER, STEP))
+        assert {entry.domain for entry in encoder.opset_import} == {"", fuse.ORT}
+        ours = [node.op_type for node in encoder.graph.node if node.domain == fuse.ORT]
+        assert ours == ([] if family == "windows" else [whole])
+        assert [node.op_type for node in step.graph.node if node.domain == fuse.ORT] == ["MultiHeadAttention"]
