@@ -84,7 +84,7 @@ def to_codes(model: ir.Model) -> None:
     graph = model.graph
     for node in list(graph):
         weight = _weight(node)
-        if weight is None or weight.size is None:
+        if weight is None:
             continue
         values = numpy(weight)
         book, codes = codebook(str(weight.name), values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ class OnnxEngine:
         """Run the encoder alone, to see what it takes."""
         self._run(ENCODER, None, {"source": np.array(pad(sources), np.int64)})
 
-    def _run(self, name: str, outputs: Sequence[str] | None, feeds: dict[str, np.ndarray]) -> Any:
+    def _run(self, name: str, outputs: Sequence[str] | None, feeds: Mapping[str, object]) -> Any:
         session = self.session(name)
         try:
             return session.run(outputs, feeds)

@@ -105,9 +105,8 @@ class Worker:
         if not line:
             _, said = self.process.communicate()
             last = (said.strip().splitlines() or ["it said nothing"])[-1]
-            raise LiteNmtError(
-                f"{self.entry.name} could not be measured: {last.removeprefix('lite_nmt.errors.LiteNmtError: ')}"
-            )
+            why = last.removeprefix("lite_nmt.errors.LiteNmtError: ")
+            raise LiteNmtError(f"{self.entry.name} could not be measured: {why}")
         return dict(json.loads(line))
 
     def stop(self) -> None:

@@ -32,7 +32,7 @@ def test_bundle_and_checkpoint_side_by_side(exported: Path, teacher: Path) -> No
         assert result.entry == of
         assert result.translations == expected.translate(LINES, decode)
         assert result.torch == (of.name == "PyTorch")
-        assert 0 < result.load_s
+        assert result.load_s > 0
         assert 0 < result.rss <= result.peak
         for spread in (result.ms, result.cpu_ms, *result.per_second.values()):
             assert 0 < spread.low <= spread.median <= spread.high

@@ -96,6 +96,7 @@ def test_it_translates_as_the_checkpoint_does(
         assert [t["score"] for t in other["translations"]] == pytest.approx(scores, abs=1e-4)
 
 
+@pytest.mark.filterwarnings("default")
 def test_translate_evaluate_and_profile_take_it(
     made: Path, source: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

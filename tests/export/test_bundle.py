@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import hashlib
-import io
 import json
 import os
 import random

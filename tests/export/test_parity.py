@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
 import lite_nmt.export.export as exporting
 from lite_nmt.compress.validation import find_pairs, first
 from lite_nmt.config import DecodeConfig
@@ -28,6 +25,9 @@ from lite_nmt.export.export import export
 from lite_nmt.export.runtime import OnnxEngine
 from lite_nmt.models import checkpoint
 from lite_nmt.models.checkpoint import Checkpoint
+
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +115,7 @@ def test_a_loss_of_bleu_is_refused(
     monkeypatch.setattr(parity, "translate_pairs", marked)
     monkeypatch.setattr(exporting, "describe", lambda *_: {})
     shortlist: Any = None if precision == "int8" else _Listed()
-    with pytest.raises(
-        LiteNmtError, match=r"loses 0\.31 BLEU on 6 validation pairs \(20\.00 after 20\.31\), more than"
-    ):
+    with pytest.raises(LiteNmtError, match=r"loses 0\.31 BLEU on 6 validation pairs \(20\.00 after 20\.31\)"):
         export(origin, tmp_path / "out", precision, pairs, shortlist)
     assert not list(tmp_path.iterdir())
     marks = iter([20.0, 20.29])

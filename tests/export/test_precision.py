@@ -10,11 +10,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-
-onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxscript")
-onnxruntime = pytest.importorskip("onnxruntime")
-
 from torch.export import Dim
 
 from lite_nmt.compress.int8 import quantize_rows
@@ -22,6 +17,10 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import WEIGHTS
 from lite_nmt.export.onnx_graphs import Axes, serialize, trace
 from lite_nmt.export.precision import codebook, to_codes, to_int8
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+onnxruntime = pytest.importorskip("onnxruntime")
 
 TYPES, WIDTH, INNER = 301, 33, 65  # odd, so that the last byte of 4-bit codes is half empty
 
@@ -77,6 +76,15 @@ def _tensor(values: np.ndarray, name: str) -> Any:
     return onnx_ir.tensor(values, name=name)
 
 
+def converted(graph: Any, convert: Callable[[Any], None]) -> dict[str, bytes]:
+    """As the exporter does it."""
+    from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+    convert(graph)
+    RemoveUnusedNodesPass()(graph)
+    return serialize({"g.onnx": graph})
+
+
 def run(files: dict[str, bytes], folder: Path, source: np.ndarray) -> np.ndarray:
     folder.mkdir()
     for name, content in files.items():
@@ -99,9 +107,7 @@ def source() -> np.ndarray:
 def test_int8_is_signed_and_per_channel(graph: Callable[..., Any], tmp_path: Path) -> None:
     model = Tied()
     plain = serialize({"g.onnx": graph(model)})
-    made = graph(model)
-    to_int8(made)
-    files = serialize({"g.onnx": made})
+    files = converted(graph(model), to_int8)
     operators, domains, initializers = described(files)
     assert domains <= {"", "com.microsoft"}
     assert not {"QuantizeLinear", "DequantizeLinear", "QLinearMatMul"} & set(operators)
@@ -132,9 +138,7 @@ def test_codes_are_exact_to_the_bit(count: int, graph: Callable[..., Any], tmp_p
     model = Tied()
     few_values(model, count)
     plain = serialize({"g.onnx": graph(model)})
-    made = graph(model)
-    to_codes(made)
-    files = serialize({"g.onnx": made})
+    files = converted(graph(model), to_codes)
     _, domains, initializers = described(files)
     assert domains == {""}
     np.testing.assert_array_equal(run(files, tmp_path / "codes", source()), run(plain, tmp_path / "plain", source()))

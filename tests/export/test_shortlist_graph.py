@@ -12,11 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
 from lite_nmt.config import DecodeConfig
-from lite_nmt.data.vocabulary import EOS
+from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.export import bundle, parity
 from lite_nmt.export.onnx_graphs import export_graphs, serialize
@@ -24,6 +21,9 @@ from lite_nmt.export.runtime import OnnxEngine
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
+
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,7 @@ def shortlist(model: TranslationModel) -> Shortlist:
     frequent = np.unique([EOS, *draw.integers(EOS, types, 12)]).astype(np.int32)
     table = draw.integers(EOS, types, (model.source.weight.shape[0], 4)).astype(np.int32)
     table[draw.random(table.shape) < 0.2] = EOS
+    table[PAD] = EOS  # as in every one that is built: padding is never aligned
     return Shortlist(frequent, table)
 
 
