@@ -31,6 +31,7 @@ COMPARED = 64  # sentences that must be translated alike
 def export(
     saved: Checkpoint,
     out: Path,
+    *,
     to: str = "onnx",
     precision: str = "fp32",
     pairs: Encoded | None = None,
@@ -47,8 +48,8 @@ def export(
         to: ``onnx``, ``executorch`` or ``all``.
         precision: ``fp32``, ``int8``, or ``kmeans`` for a compressed checkpoint (ONNX alone).
         pairs: validation pairs; ``int8`` cannot do without.
-        shortlist: limits the searches, in ONNX graphs alone; the translations are then no longer the checkpoint's, and their
-            BLEU must not be 0.3 lower.
+        shortlist: limits the searches, in ONNX graphs alone; the translations are then no longer the checkpoint's, and
+            their BLEU must not be 0.3 lower.
         say: is told how far it is.
 
     Raises:

@@ -303,7 +303,12 @@ def serialize(models: Mapping[str, ir.Model]) -> dict[str, bytes]:
                 weights += content
             tensor = value.const_value
             value.const_value = ir.ExternalTensor(
-                WEIGHTS, places[key], len(content), tensor.dtype, shape=ir.Shape(tensor.shape), name=str(value.name)
+                WEIGHTS,
+                places[key],
+                len(content),
+                tensor.dtype,
+                shape=ir.Shape(tensor.shape.numpy()),
+                name=str(value.name),
             )
         proto = ir.to_proto(model)
         proto.producer_name, proto.producer_version = "lite-nmt", __version__

@@ -91,8 +91,8 @@ def to_codes(model: ir.Model) -> None:
         new = Nodes(node)
         codes = codes.reshape(-1).astype(np.uint8)
         if len(book) <= 16:
-            codes = np.append(codes, np.zeros(len(codes) % 2, np.uint8)).reshape(-1, 2)
-            packed = constant(graph, f"{weight.name}.codes", codes[:, :1] | codes[:, 1:] << 4)
+            even = np.append(codes, np.zeros(len(codes) % 2, np.uint8)).reshape(-1, 2)
+            packed = constant(graph, f"{weight.name}.codes", even[:, :1] | even[:, 1:] << 4)
             sixteen = constant(graph, "sixteen", np.array(16, np.uint8))
             halves = [new("Mod", [packed, sixteen]), new("Div", [packed, sixteen])]
             flat = new("Reshape", [new("Concat", halves, axis=1), constant(graph, "flat", np.array([-1]))])

@@ -63,7 +63,15 @@ def run(args: argparse.Namespace) -> int:
             _say("aligning the training side")
             shortlist = build(saved, need_pairs(saved, "train", args.data, Path(scratch)), args.shortlist)
         pairs = pairs and first(pairs, args.sentences)
-        bundle = export(saved, args.out, args.to, args.precision, pairs, shortlist, _say)
+        bundle = export(
+            saved,
+            args.out,
+            to=args.to,
+            precision=args.precision,
+            pairs=pairs,
+            shortlist=shortlist,
+            say=_say,
+        )
     if args.json:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
         return 0

@@ -116,10 +116,15 @@ def test_a_loss_of_bleu_is_refused(
     monkeypatch.setattr(exporting, "describe", lambda *_: {})
     shortlist: Any = None if precision == "int8" else _Listed()
     with pytest.raises(LiteNmtError, match=r"loses 0\.31 BLEU on 6 validation pairs \(20\.00 after 20\.31\)"):
-        export(origin, tmp_path / "out", precision, pairs, shortlist)
+        export(origin, tmp_path / "out", precision=precision, pairs=pairs, shortlist=shortlist)
     assert not list(tmp_path.iterdir())
     marks = iter([20.0, 20.29])
-    assert export(origin, tmp_path / "out", precision, pairs, shortlist).manifest["bleu"]["value"] == 20.0
+    assert (
+        export(origin, tmp_path / "out", precision=precision, pairs=pairs, shortlist=shortlist).manifest["bleu"][
+            "value"
+        ]
+        == 20.0
+    )
 
 
 class _Listed:

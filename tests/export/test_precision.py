@@ -59,12 +59,13 @@ def graph() -> Callable[..., Any]:
         made, found = traced.clone(), dict(model.named_parameters())
         names = {tuple(value.shape): name for name, value in found.items()}
         for value in made.graph.initializers.values():
+            assert value.const_value is not None
             shape = tuple(value.const_value.shape)
             name = names.get(shape) or names.get(shape[::-1])
             if name is not None:
                 weight = found[name].detach().numpy()
                 weight = weight if weight.shape == shape else weight.T
-                value.const_value = _tensor(np.ascontiguousarray(weight), value.name)
+                value.const_value = _tensor(np.ascontiguousarray(weight), str(value.name))
         return made
 
     return fill
