@@ -41,7 +41,8 @@ def to_int8(model: ir.Model) -> None:
         return stored[key]
 
     for node in list(graph):
-        weight = _weight(node)
+        turned = _turned(node)
+        weight = turned or _weight(node)
         if weight is None:
             continue
         new = Nodes(node)
@@ -58,7 +59,7 @@ def to_int8(model: ir.Model) -> None:
             inputs = [x, codes, node.inputs[2], scale, scales, node.inputs[3], zero, centre]
             new.replace("QAttention", inputs, domain=fuse.ORT, num_heads=node.attributes["num_heads"].value)
             continue
-        transposed = node.op_type == "MatMul" or not node.attributes.get_int("transB", 0)
+        transposed = turned is None and (node.op_type == "MatMul" or not node.attributes.get_int("transB", 0))
         codes, scales = rows(weight, transposed)
         if not transposed:
             codes = new("Transpose", [codes], perm=[1, 0])
@@ -126,6 +127,17 @@ CONVERSIONS: dict[str, Callable[[ir.Model], None]] = {
     "int8": to_int8,
     "kmeans": to_codes,
 }
+
+
+def _turned(node: ir.Node) -> ir.Value | None:
+    """The constant matrix that a node multiplies by transposed: the exporter leaves a table's transposition to a node
+    where the table is looked up too."""
+    before = node.inputs[1].producer() if node.op_type == "MatMul" and node.inputs[1] is not None else None
+    if before is None or before.op_type != "Transpose" or (value := before.inputs[0]) is None:
+        return None
+    tensor = value.const_value
+    is_one = tensor is not None and len(tensor.shape) == 2 and tensor.dtype == ir.DataType.FLOAT
+    return value if is_one and tensor.size >= SMALLEST else None
 
 
 def _weight(node: ir.Node) -> ir.Value | None:
