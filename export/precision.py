@@ -88,11 +88,11 @@ def to_codes(model: ir.Model) -> None:
         if weight is None:
             continue
         values = numpy(weight)
-        book, codes = codebook(str(weight.name), values)
+        book, found = codebook(str(weight.name), values)
         new = Nodes(node)
-        codes = codes.reshape(-1).astype(np.uint8)
+        codes: NDArray[np.uint8] = found.reshape(-1).astype(np.uint8)
         if len(book) <= 16:
-            even = np.append(codes, np.zeros(len(codes) % 2, np.uint8)).reshape(-1, 2)
+            even: NDArray[np.uint8] = np.append(codes, np.zeros(len(codes) % 2, np.uint8)).reshape(-1, 2)
             packed = constant(graph, f"{weight.name}.codes", even[:, :1] | even[:, 1:] << 4)
             sixteen = constant(graph, "sixteen", np.array(16, np.uint8))
             halves = [new("Mod", [packed, sixteen]), new("Div", [packed, sixteen])]
@@ -135,19 +135,22 @@ def _turned(node: ir.Node) -> ir.Value | None:
     before = node.inputs[1].producer() if node.op_type == "MatMul" and node.inputs[1] is not None else None
     if before is None or before.op_type != "Transpose" or (value := before.inputs[0]) is None:
         return None
+    return value if _is_matrix(value) else None
+
+
+def _is_matrix(value: ir.Value) -> bool:
+    """Whether it is a constant worth the trouble."""
     tensor = value.const_value
-    is_one = tensor is not None and len(tensor.shape) == 2 and tensor.dtype == ir.DataType.FLOAT
-    return value if is_one and tensor.size >= SMALLEST else None
+    return (
+        tensor is not None and len(tensor.shape) == 2 and tensor.dtype == ir.DataType.FLOAT and tensor.size >= SMALLEST
+    )
 
 
 def _weight(node: ir.Node) -> ir.Value | None:
     """The constant matrix that a node multiplies by or looks up, if it is one worth the trouble."""
     place = {"MatMul": 1, "Gemm": 1, "Attention": 1, "Gather": 0}.get(node.op_type)
-    if place is None or (value := node.inputs[place]) is None or value.const_value is None:
-        return None
-    tensor = value.const_value
-    is_one = len(tensor.shape) == 2 and tensor.dtype == ir.DataType.FLOAT and tensor.size >= SMALLEST
-    return value if is_one else None
+    value = None if place is None else node.inputs[place]
+    return value if value is not None and _is_matrix(value) else None
 
 
 def numpy(value: ir.Value) -> NDArray[np.float32]:

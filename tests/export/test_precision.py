@@ -60,7 +60,7 @@ def graph() -> Callable[..., Any]:
         names = {tuple(value.shape): name for name, value in found.items()}
         for value in made.graph.initializers.values():
             assert value.const_value is not None
-            shape = tuple(value.const_value.shape)
+            shape = tuple(value.const_value.shape.numpy())
             name = names.get(shape) or names.get(shape[::-1])
             if name is not None:
                 weight = found[name].detach().numpy()
