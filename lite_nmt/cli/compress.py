@@ -59,7 +59,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--curves", type=Path, metavar="FILE", help="choose bits and shares by a sensitivity.json")
     parser.add_argument("--target-size", metavar="SIZE", help="of the whole result, as 2.5M; needs curves")
     parser.add_argument("--target-loss", type=float, metavar="NATS", help="that may be added; needs curves")
-    parser.add_argument("--sentences", type=positive, default=SENTENCES, metavar="N", help="pairs measured (%(default)s)")
+    parser.add_argument(
+        "--sentences", type=positive, default=SENTENCES, metavar="N", help="pairs measured (%(default)s)"
+    )
     parser.add_argument("--bleu", action="store_true", help="measure greedy validation BLEU too")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with train.* and valid.*")
     parser.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
