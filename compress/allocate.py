@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,6 +15,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import MANIFEST, Checkpoint
 
 ROUNDS, CLOSE = 6, 0.005  # of correcting estimated sizes by real ones; the share of a size that may be left over
+SMALL = 0.25  # errors up to which the loss is taken to grow in proportion
 MARGIN = 500  # bytes by which a manifest grows when it lists compressed files
 
 
@@ -26,15 +29,52 @@ class Choice:
     bytes: float
 
 
-def choices(curves: Curves, layer: Layer) -> list[Choice]:
-    """Every pair of bits and sparsity. Their losses are taken to add up, and zeros to cost what their positions do."""
-    found = []
-    for bits, quantised in layer.quantised.items():
-        for share, pruned in {0.0: curves.whole, **layer.pruned}.items():
-            loss = sum(max(0.0, m["nll"] - curves.whole["nll"]) for m in (quantised, pruned))
-            entropy = sum(-p * math.log2(p) for p in (share, 1 - share) if p)
-            found.append(Choice(bits, share, loss, layer.bytes[bits] * (1 - share) + layer.weights * entropy / 8))
+def added(curves: Curves, kind: str) -> dict[str, dict[float, float]]:
+    """Nats a token that each layer adds at each setting of one kind, ``quantised`` or ``pruned``.
+
+    What a layer adds alone is mostly less than the scatter of the measurement. Taken at its word, half the layers cost
+    nothing at 2 bits, and together they cost much. So no point costs less than its squared error says, to which small
+    losses are proportional: by the layer's own slope, and at least by that of half the layers.
+    What all layers together add beyond that, they share evenly.
+    """
+    slopes = {name: slope(curves, layer) for name, layer in curves.layers.items()}
+    least = statistics.median(slopes.values())
+    alone: dict[str, dict[float, float]] = {}
+    for name, layer in curves.layers.items():
+        steep = max(slopes[name], least)
+        points = getattr(layer, kind).items()
+        alone[name] = {key: max(p["nll"] - curves.whole["nll"], steep * p["error"], 0.0) for key, p in points}
+    for key, point in getattr(curves.together, kind).items():
+        more = point["nll"] - curves.whole["nll"] - sum(losses[key] for losses in alone.values())
+        for losses in alone.values():
+            losses[key] += max(more, 0.0) / len(alone)
+    return alone
+
+
+def slope(curves: Curves, layer: Layer) -> float:
+    """Nats a token by squared error, least squares over the layer's smaller changes."""
+    every = (*layer.quantised.values(), *layer.pruned.values())
+    points = [(p["error"], p["nll"] - curves.whole["nll"]) for p in every if p["error"] <= SMALL]
+    return sum(error * loss for error, loss in points) / max(sum(error**2 for error, _ in points), 1e-30)
+
+
+def choices(curves: Curves) -> dict[str, list[Choice]]:
+    """Every pair of bits and sparsity of each layer. Their losses are taken to add up, and zeros to cost what their
+    positions do."""
+    quantised, pruned = added(curves, "quantised"), added(curves, "pruned")
+    found: dict[str, list[Choice]] = {}
+    for name, layer in curves.layers.items():
+        pairs = itertools.product(layer.quantised, {0.0: 0.0, **pruned[name]}.items())
+        found[name] = [
+            Choice(bits, share, quantised[name][bits] + loss, _bytes(layer, bits, share))
+            for bits, (share, loss) in pairs
+        ]
     return found
+
+
+def _bytes(layer: Layer, bits: int, share: float) -> float:
+    entropy = sum(-p * math.log2(p) for p in (share, 1 - share) if p)
+    return layer.bytes[bits] * (1 - share) + layer.weights * entropy / 8
 
 
 def allocate(curves: Curves, size: float | None = None, loss: float | None = None) -> dict[str, Choice]:
@@ -49,7 +89,7 @@ def allocate(curves: Curves, size: float | None = None, loss: float | None = Non
     Raises:
         LiteNmtError: no choice is small or good enough.
     """
-    options = {name: choices(curves, layer) for name, layer in curves.layers.items()}
+    options = choices(curves)
 
     def at(price: float) -> dict[str, Choice]:
         return {name: min(found, key=lambda c: (c.loss + price * c.bytes, c.bytes)) for name, found in options.items()}
@@ -73,7 +113,24 @@ def allocate(curves: Curves, size: float | None = None, loss: float | None = Non
     for _ in range(100):
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if fits(at(middle)) else (good, middle)
-    return at(good)
+    return at(good) if size is None else _spend(at(good), options, size)
+
+
+def _spend(chosen: dict[str, Choice], options: Mapping[str, list[Choice]], size: float) -> dict[str, Choice]:
+    """What is left of a size, spent on one layer after another: one price alone leaves as much as a large layer's
+    next step takes."""
+    while True:
+        left = size - sum(c.bytes for c in chosen.values())
+        steps = [
+            ((old.loss - new.loss) / max(new.bytes - old.bytes, 1), name, new)
+            for name, old in chosen.items()
+            for new in options[name]
+            if new.loss < old.loss and new.bytes - old.bytes <= left
+        ]
+        if not steps:
+            return chosen
+        _, name, new = max(steps, key=lambda step: step[0])
+        chosen = {**chosen, name: new}
 
 
 def apply(chosen: Mapping[str, Choice], config: CompressConfig) -> CompressConfig:
@@ -100,18 +157,19 @@ def within(
     beside += (saved.folder / MANIFEST).stat().st_size + MARGIN
     aim: float = size - beside
     best: dict[str, Choice] = {}
-    smallest = math.inf
+    largest, smallest = 0, math.inf
     for _ in range(ROUNDS):
         chosen = allocate(curves, size=aim)
         real = beside + len(compress(saved.model(), apply(chosen, config)).content)
         say(f"an allocation gives {real:,} bytes")
         smallest = min(smallest, real)
-        settled = chosen == best or abs(size - real) < CLOSE * size
         if real <= size:
-            best = chosen
+            settled = chosen == best or size - real < CLOSE * size
+            if real > largest:
+                best, largest = chosen, real
             if settled:
                 break
-        aim += size - real
+        aim += (1 - CLOSE / 2) * size - real  # a little less, since an allocation may not change with so small a step
     if not best:
         raise LiteNmtError(f"no allocation was found within {size:,} bytes; the smallest takes {smallest:,}.")
     return best

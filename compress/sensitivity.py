@@ -21,13 +21,15 @@ SPARSITIES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 BITS = tuple(range(MIN_BITS, MAX_BITS + 1))
 JSON_FILE, PNG_FILE = "sensitivity.json", "sensitivity.png"
 
-Measured = dict[str, float]  # nll, nats a token; bleu where it was asked for
+Measured = dict[str, float]
+"""``nll``, nats a token; ``bleu`` where it was asked for; ``error`` where weights were changed: the squares of
+what they were changed by, as a share of theirs."""
 Measure = Callable[[Mapping[str, Floats]], Measured]
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer changed and the others whole.
+    """One layer changed and the others whole, or all of them changed alike.
 
     Attributes:
         weights: of its matrices, a number.
@@ -44,10 +46,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class Curves:
-    """A model's sensitivity: the model as it was, and its layers by name."""
+    """A model's sensitivity: the model as it was, its layers by name, each changed alone, and all changed together."""
 
     whole: Measured
     layers: dict[str, Layer]
+    together: Layer
 
     def save(self, folder: Path, settings: Mapping[str, Any]) -> None:
         """Write the curves as JSON, with how they were measured, and as a picture."""
@@ -70,16 +73,8 @@ class Curves:
         """
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
-            layers = {
-                name: Layer(
-                    weights=int(layer["weights"]),
-                    pruned={share: _read(layer["pruned"][str(share)]) for share in SPARSITIES},
-                    quantised={bits: _read(layer["quantised"][str(bits)]) for bits in BITS},
-                    bytes={bits: int(layer["bytes"][str(bits)]) for bits in BITS},
-                )
-                for name, layer in saved["layers"].items()
-            }
-            return cls(_read(saved["whole"]), layers)
+            layers = {name: _read_layer(layer) for name, layer in saved["layers"].items()}
+            return cls(_read(saved["whole"]), layers, _read_layer(saved["together"]))
         except OSError as error:
             raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -87,9 +82,21 @@ class Curves:
 
 
 def _read(found: Mapping[str, Any]) -> Measured:
-    if not math.isfinite(found["nll"]):
-        raise ValueError(f"a loss of {found['nll']}")
-    return dict(found)
+    if not all(map(math.isfinite, found.values())):
+        raise ValueError(f"{dict(found)} are not numbers")
+    return {"nll": found["nll"], **found}
+
+
+def _read_layer(layer: Mapping[str, Any]) -> Layer:
+    def point(found: Mapping[str, Any]) -> Measured:
+        return {"error": found["error"], **_read(found)}
+
+    return Layer(
+        weights=int(layer["weights"]),
+        pruned={share: point(layer["pruned"][str(share)]) for share in SPARSITIES},
+        quantised={bits: point(layer["quantised"][str(bits)]) for bits in BITS},
+        bytes={bits: int(layer["bytes"][str(bits)]) for bits in BITS},
+    )
 
 
 def by_layer(names: Sequence[str]) -> dict[str, list[str]]:
@@ -103,7 +110,7 @@ def by_layer(names: Sequence[str]) -> dict[str, list[str]]:
 def measure(
     weights: Mapping[str, Floats], names: Sequence[str], measured: Measure, init: str, say: Callable[[str], None]
 ) -> Curves:
-    """Change one layer at a time, at every sparsity and every number of bits.
+    """Change one layer at a time, and then all of them, at every sparsity and every number of bits.
 
     Args:
         names: of the matrices.
@@ -112,20 +119,30 @@ def measure(
     """
     groups = by_layer(names)
     whole = measured(weights)
-    layers = {}
-    for number, (layer, members) in enumerate(groups.items(), 1):
-        own = {name: weights[name] for name in members}
-        pruned = {share: measured({**weights, **prune(own, share)[0]}) for share in SPARSITIES}
+
+    def point(changed: Mapping[str, Floats]) -> Measured:
+        moved = sum(float(((tensor - weights[name]) ** 2).sum()) for name, tensor in changed.items())
+        squares = sum(float((weights[name] ** 2).sum()) for name in changed)
+        return measured({**weights, **changed}) | {"error": moved / max(squares, 1e-30)}
+
+    def changes(layers: Sequence[str]) -> Layer:
+        own = [{name: weights[name] for name in groups[layer]} for layer in layers]
+        pruned = {}
+        for share in SPARSITIES:
+            pruned[share] = point({name: t for tensors in own for name, t in prune(tensors, share)[0].items()})
         quantised, sizes = {}, {}
         for bits in BITS:
-            books = [make_book({name: tensor}, bits, init) for name, tensor in own.items()]
+            books = [make_book({name: t}, bits, init) for tensors in own for name, t in tensors.items()]
             sizes[bits] = len(pack(books).content)
-            changed = {name: tensor for book in books for name, tensor in book.weights().items()}
-            quantised[bits] = measured({**weights, **changed})
-        layers[layer] = Layer(sum(tensor.size for tensor in own.values()), pruned, quantised, sizes)
-        worst = max(found["nll"] for found in (*pruned.values(), *quantised.values())) - whole["nll"]
-        say(f"{number} of {len(groups)}: {layer} loses up to {worst:.3f} nats a token")
-    return Curves(whole, layers)
+            quantised[bits] = point({name: t for book in books for name, t in book.weights().items()})
+        return Layer(sum(t.size for tensors in own for t in tensors.values()), pruned, quantised, sizes)
+
+    layers = {}
+    for number, name in enumerate(groups, 1):
+        layers[name] = changes([name])
+        worst = max(p["nll"] for p in (*layers[name].pruned.values(), *layers[name].quantised.values()))
+        say(f"{number} of {len(groups)}: {name} loses up to {worst - whole['nll']:.3f} nats a token")
+    return Curves(whole, layers, changes(list(groups)))
 
 
 def draw(curves: Curves) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -63,7 +64,8 @@ class Choose(nn.Module):
         super().__init__()
         self.model = model
         self.frequent = torch.from_numpy(shortlist.frequent).long()
-        self.table = torch.from_numpy(shortlist.table)
+        everywhere = np.isin(shortlist.table, shortlist.frequent)
+        self.table = torch.from_numpy(np.where(everywhere, EOS, shortlist.table))
 
     def forward(self, source: Tensor) -> State:
         """``types``, B F-1+J, all but the end marker, which is the first of F; ``weight``, B C J, of the sentence's own

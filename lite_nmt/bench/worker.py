@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lite_nmt.config import DecodeConfig
+from lite_nmt.data.lines import clean
 
 
 class Subject(Protocol):
@@ -63,7 +64,7 @@ class Lite:
         return True
 
     def text(self, tokens: list[int]) -> str:
-        return self.translator.vocabulary.decode(tokens)
+        return clean(self.translator.vocabulary.decode(tokens))
 
 
 class Peer:
@@ -90,7 +91,7 @@ class Peer:
         return False
 
     def text(self, tokens: list[int]) -> str:
-        return self.vocabulary.decode(tokens)
+        return clean(self.vocabulary.decode(tokens))
 
 
 KINDS: dict[str, Callable[[str, int], Subject]] = {"lite": Lite, "ctranslate2": Peer}

@@ -12,6 +12,7 @@ import torch
 
 from lite_nmt.cli.main import main
 from lite_nmt.compress.int8 import quantize_rows
+from lite_nmt.compress.sensitivity import BITS, SPARSITIES
 from lite_nmt.models import checkpoint
 from lite_nmt.profiling.cost import cost
 
@@ -145,7 +146,10 @@ def test_curves_then_a_size(trained: Path, tmp_path: Path, capsys: pytest.Captur
 def test_what_cannot_be_done_is_refused(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], sentence: str
 ) -> None:
-    (tmp_path / "curves.json").write_text('{"whole": {"nll": 1}, "layers": {}}')
+    point = {"nll": 1, "error": 0}
+    every: dict[str, Any] = {"weights": 0, "pruned": {str(share): point for share in SPARSITIES}}
+    every |= {"quantised": {str(bits): point for bits in BITS}, "bytes": dict.fromkeys(map(str, BITS), 0)}
+    (tmp_path / "curves.json").write_text(json.dumps({"whole": {"nll": 1}, "layers": {}, "together": every}))
     options = [option.replace("CURVES", str(tmp_path / "curves.json")) for option in options]
     assert sentence in refused(capsys, trained, "--out", tmp_path / "out", *options)
     assert not (tmp_path / "out").exists()

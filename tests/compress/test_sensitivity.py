@@ -30,7 +30,12 @@ def curves(weights: dict[str, Array]) -> Curves:
 
     def loss(changed: Mapping[str, Floats]) -> dict[str, float]:
         moved = {name: float(((changed[name] - weights[name]) ** 2).mean()) for name in weights}
-        assert sum(error > 0 for error in moved.values()) <= 2  # one layer at a time: it may have two matrices
+        assert sum(error > 0 for error in moved.values()) in (
+            0,
+            1,
+            2,
+            4,
+        )  # one layer at a time, of one matrix or two, or all
         return {"nll": 2 + sum((10 if "cross" in name else 1) * error for name, error in moved.items())}
 
     said: list[str] = []
@@ -52,6 +57,8 @@ def test_every_layer_has_both_curves(curves: Curves) -> None:
         assert losses == sorted(losses, reverse=True)
         assert list(layer.bytes.values()) == sorted(layer.bytes.values())
         assert 0.9 * layer.weights * 4 / 8 < layer.bytes[4] < layer.weights * 4 / 8 + 300  # with a header
+    for key, point in curves.together.quantised.items():
+        assert point["nll"] - 2 == pytest.approx(sum(own.quantised[key]["nll"] - 2 for own in curves.layers.values()))
     ratio = (curves.layers["decoder.0.cross"].pruned[0.5]["nll"] - 2) / (curves.layers["target"].pruned[0.5]["nll"] - 2)
     assert ratio == pytest.approx(10, rel=0.2)
 
@@ -79,7 +86,7 @@ def test_a_loss_that_is_none_is_not_taken_for_none_added(
 
 
 def test_curves_of_a_layer_without_effect_can_be_drawn(curves: Curves) -> None:
-    flat = Curves({"nll": 1e9}, curves.layers)
+    flat = Curves({"nll": 1e9}, curves.layers, curves.together)
     assert draw(flat).startswith(b"\x89PNG")
 
 
