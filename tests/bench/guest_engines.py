@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable
 
 
-def repeat(times: str) -> Callable[[str], str]:
-    """Turns a line round, after work that grows with it."""
+def adds(times: str) -> Callable[[str], str]:
+    """Turns a line round, after so many additions for each character."""
 
     def translate(line: str) -> str:
-        for _ in range(int(times)):
-            line.split("-")
+        total = 0
+        for number in range(int(times) * len(line)):
+            total += number & 15
         return line[::-1]
 
     return translate
