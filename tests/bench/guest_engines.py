@@ -5,18 +5,6 @@ import sys
 from collections.abc import Callable
 
 
-def adds(times: str) -> Callable[[str], str]:
-    """Turns a line round, after so many additions for each character."""
-
-    def translate(line: str) -> str:
-        total = 0
-        for number in range(int(times) * len(line)):
-            total += number & 15
-        return line[::-1]
-
-    return translate
-
-
 def reads(size: str) -> Callable[[str], str]:
     """Goes through so many bytes for each line."""
     data = bytes(range(256)) * (int(size) // 256)
