@@ -46,6 +46,8 @@ fi
 echo "$python"
 """
 
+RUN = 'cd "$1"; shift; exec env PYTHONPATH=. PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 ORT_DISABLE_TELEMETRY=1 "$@"'
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -133,7 +135,7 @@ def measure(
         name = f"bundle{''.join(bundle.suffixes[-1:])}" if bundle.is_file() else "bundle"
         _send(there, folder, {"lite_nmt": Path(lite_nmt.__file__).parent, name: bundle.resolve()})
         output = there.run(
-            'cd "$1"; shift; exec env PYTHONPATH=. PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 "$@"',
+            RUN,
             [folder, chosen, *program, name, *arguments, "--json"],
             timeout=LONG,
         )
