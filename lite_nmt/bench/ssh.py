@@ -46,6 +46,8 @@ fi
 echo "$python"
 """
 
+RUN = 'cd "$1"; shift; exec env PYTHONPATH=. PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 ORT_DISABLE_TELEMETRY=1 "$@"'
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -138,7 +140,7 @@ def measure(
             sent["data"], arguments = data, [*arguments, "--data", "data"]
         _send(there, folder, sent)
         output = there.run(
-            'cd "$1"; shift; exec env PYTHONPATH=. PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 "$@"',
+            RUN,
             [folder, chosen, *program, name, *arguments, "--json"],
             timeout=LONG,
         )

@@ -5,17 +5,6 @@ import sys
 from collections.abc import Callable
 
 
-def repeat(times: str) -> Callable[[str], str]:
-    """Turns a line round, after work that grows with it."""
-
-    def translate(line: str) -> str:
-        for _ in range(int(times)):
-            line.split("-")
-        return line[::-1]
-
-    return translate
-
-
 def reads(size: str) -> Callable[[str], str]:
     """Goes through so many bytes for each line."""
     data = bytes(range(256)) * (int(size) // 256)
