@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,8 @@ class OnnxEngine:
             LiteNmtError: the graph cannot be read.
         """
         if name not in self._sessions:
+            # From 1.29 on it reports to its maker unless told not to before it is imported.
+            os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
             import onnxruntime
 
             for needed in (name, WEIGHTS):
