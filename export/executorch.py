@@ -147,8 +147,10 @@ class Table(Embedding):
         self.codes, self.scales = nn.Buffer(codes), nn.Buffer(scales * math.sqrt(codes.shape[1]))
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        embedded = F.embedding(tokens, self.codes).float() * F.embedding(tokens, self.scales)
-        return embedded + sinusoid(positions, embedded.shape[-1])
+        return self.at(tokens, sinusoid(positions, self.codes.shape[1]))
+
+    def at(self, tokens: Tensor, encoded: Tensor) -> Tensor:
+        return F.embedding(tokens, self.codes).float() * F.embedding(tokens, self.scales) + encoded
 
 
 def _rows(weight: Tensor) -> tuple[Tensor, Tensor]:
