@@ -138,8 +138,12 @@ class Convolution(Mixer):
         """B T K: which taps meet a token. The current step always does, so that no softmax is empty."""
         there = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if keep is None else keep
         taps, padding = self.producer.taps, self.producer.padding
-        around = F.pad(there, (padding, taps - 1 - padding)).unfold(1, taps, 1)
-        return around | (torch.arange(taps, device=x.device) == padding)
+        ahead = F.pad(there, (padding, taps - 1 - padding))
+        tap = torch.arange(taps, device=x.device)
+        index = torch.arange(x.shape[1], device=x.device).unsqueeze(1) + tap  # T K
+        # Tensor.unfold would be the same, but a graph that holds it takes no sentence shorter than K.
+        around = ahead.index_select(1, index.flatten()).view(x.shape[0], -1, taps)
+        return around | (tap == padding)
 
     def initial_state(self, x: Tensor) -> State:
         return {"inputs": x.new_zeros(x.shape[0], self.producer.taps - 1, self.out.in_features)}
