@@ -25,16 +25,17 @@ from lite_nmt.export.graphs import DecodeStep, Encode
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.modules.embedding import Embedding, sinusoid
 
-BATCH, WIDTH = 8, 8  # the most sentences and hypotheses of one call; memory is planned for the most
+WIDTH = 8  # the most hypotheses; memory is planned for the most
 
 
 def export_executorch(model: TranslationModel, config: Config, int8: bool) -> bytes:
     """A .pte file. Its methods take contiguous tensors, int64 or float32, in this order::
 
-        encode(source B S) -> memory ...
-        decode_step(source B S, token B W, parent B W, position, memory ..., state ...) -> logits B W V, state ...
+        encode(source 1 S) -> memory ...
+        decode_step(source 1 S, token 1 W, parent 1 W, position, memory ..., state ...) -> logits 1 W V, state ...
 
-    as :mod:`lite_nmt.export.graphs` says. Before the first step a state is zeros, its growing axis empty.
+    as :mod:`lite_nmt.export.graphs` says, for one sentence. Before the first step a state is zeros, its growing axis
+    empty.
 
     Args:
         model: in eval mode, on the CPU.
@@ -57,7 +58,7 @@ def export_executorch(model: TranslationModel, config: Config, int8: bool) -> by
             programs,
             partitioner={name: [XnnpackPartitioner()] for name in programs},
             # ExecuTorch 1.4's own check measures the first part of a split where it means to count the parts, and so
-            # fixes the batch at the example's.
+            # fixes W at the example's.
             compile_config=EdgeCompileConfig(_check_ir_validity=False),
             constant_methods={**about, "precision": "int8" if int8 else "fp32"},
         )
@@ -67,9 +68,9 @@ def export_executorch(model: TranslationModel, config: Config, int8: bool) -> by
 def describe(model: TranslationModel, config: Config) -> dict[str, int | str]:
     """The program's constant methods.
 
-    ``max_...`` are the longest axes it takes: sentences B, hypotheses W, source tokens S with the end marker, and
-    target tokens before the last one. ``memory`` and ``state`` are JSON, name to shape in the order of the arguments:
-    a memory's without B, 0 for S, a state's without B and W, 0 for an axis that grows.
+    ``max_...`` are the longest axes it takes: hypotheses W, source tokens S with the end marker, and target tokens
+    before the last one. ``memory`` and ``state`` are JSON, name to shape in the order of the arguments: a memory's
+    after the 1, 0 for S, a state's after 1 W, 0 for an axis that grows.
     """
     vocabulary = config.vocabulary
     longest = max(vocabulary.max_length, 2)
@@ -82,7 +83,6 @@ def describe(model: TranslationModel, config: Config) -> dict[str, int | str]:
         "pad": PAD,
         "bos": BOS,
         "eos": EOS,
-        "max_batch": BATCH,
         "max_width": WIDTH,
         "max_source": longest,
         "max_past": length_limit(longest - 1, config.decode),
@@ -99,10 +99,9 @@ def _trace(
     ExecuTorch reads an example's strides into the program and trusts later inputs to have the same, so all are
     contiguous. One tensor given twice would be one input: each is its own.
     """
-    batch, width = Dim("batch", min=1, max=BATCH), Dim("width", min=1, max=WIDTH)
-    length = Dim("source", min=1, max=int(about["max_source"]))
+    width, length = Dim("width", min=1, max=WIDTH), Dim("source", min=1, max=int(about["max_source"]))
     past = int(about["max_past"])
-    source, wide = torch.full((2, 5), EOS), (2, 3)
+    source, wide = torch.full((1, 5), EOS), (1, 3)
     memory = Encode(model)(source)
     state, grows = {}, {}
     for name, first in model.initial_state(1).items():
@@ -110,12 +109,11 @@ def _trace(
         state[name] = torch.zeros(*wide, *(size or 7 for size in sizes))
         # A window stops a layer's own from growing, so that no two layers need agree.
         own = Dim(f"past_{name.rpartition('.')[0].replace('.', '_')}", min=0, max=past)
-        grows[name] = {0: batch, 1: width, **{i: own for i, size in enumerate(sizes, 2) if not size}}
-    rows, hypotheses = {0: batch, 1: length}, {0: batch, 1: width}
+        grows[name] = {1: width, **{i: own for i, size in enumerate(sizes, 2) if not size}}
     example = (source, torch.full(wide, BOS), torch.zeros(wide, dtype=torch.int64), torch.tensor(1), memory, state)
-    dims = (rows, hypotheses, hypotheses, None, {name: {0: batch, 2: length} for name in memory}, grows)
+    dims = ({1: length}, {1: width}, {1: width}, None, {name: {2: length} for name in memory}, grows)
     return {
-        ENCODE: export(Encode(converted), (source,), dynamic_shapes=(rows,)),
+        ENCODE: export(Encode(converted), (source,), dynamic_shapes=({1: length},)),
         STEP: export(DecodeStep(converted), example, dynamic_shapes=dims),
     }
 

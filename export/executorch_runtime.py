@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import BOS, EOS, PAD
-from lite_nmt.decode.engine import Alignment, pad
+from lite_nmt.decode.engine import Alignment
 from lite_nmt.decode.hypothesis import Hypothesis
 from lite_nmt.decode.search import search
 from lite_nmt.errors import LiteNmtError
@@ -28,7 +28,7 @@ MISSING = "ExecuTorch is not installed; pip install 'lite-nmt[executorch]'."
 
 
 class ExecutorchModel:
-    """What ``lite_nmt.decode.search`` asks of a model, by a .pte file that ``export_executorch`` made.
+    """One sentence at a time, what ``lite_nmt.decode.search`` asks of a model, by a .pte of ``export_executorch``.
 
     Attributes:
         about: the program's constants, by name.
@@ -65,12 +65,11 @@ class ExecutorchModel:
         return source
 
     def memory(self, encoded: Tensor) -> State:
-        """Every layer's keys and values, B H S R.
+        """Every layer's keys and values, 1 H S R.
 
         Raises:
-            LiteNmtError: there are more or longer sentences than the program takes.
+            LiteNmtError: the sentence is longer than the program takes.
         """
-        self._fits("batch", encoded.shape[0], "sentences at once")
         self._fits("source", encoded.shape[1], "source tokens")
         return dict(zip(self._memory, _run(self._encode, [encoded]), strict=True))
 
@@ -82,17 +81,15 @@ class ExecutorchModel:
         self, token: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
     ) -> tuple[Tensor, State]:
         """One target step, N V and the next state, as ``TranslationModel.step``."""
-        batch = keep.shape[0]
-        width = len(token) // batch
-        parent = torch.arange(width).expand(batch, width)
+        width = len(token)
         # Of the source a step wants to know its padding alone.
         logits, state = self.decode_step(
             keep.long(),
-            token.view(batch, width),
-            parent,
+            token.unsqueeze(0),
+            torch.arange(width).unsqueeze(0),
             torch.as_tensor(position),
             memory,
-            beamed(state, batch, width),
+            beamed(state, 1, width),
         )
         return logits.flatten(0, 1), flat(state)
 
@@ -130,12 +127,8 @@ class ExecutorchEngine:
 
     def search(self, sources: Sequence[Sequence[int]], decode: DecodeConfig, nbest: int) -> list[list[Hypothesis]]:
         """As :class:`Engine` says."""
-        found = []
-        batch = self.model.about["max_batch"]
-        for start in range(0, len(sources), batch):
-            source = torch.tensor(pad(sources[start : start + batch]))
-            found += search(self.model, source, source != PAD, decode, nbest)
-        return found
+        batches = (torch.tensor([source]) for source in sources)
+        return [search(self.model, batch, batch != PAD, decode, nbest)[0] for batch in batches]
 
     def align(
         self, sources: Sequence[Sequence[int]], hypotheses: Sequence[Sequence[Hypothesis]]
@@ -155,27 +148,26 @@ def check_logits(model: TranslationModel, program: ExecutorchModel, tolerance: f
         LiteNmtError: it is over ``tolerance``; the first such place is named.
     """
     draw = np.random.default_rng(1)
-    types = program.about["target_types"]
+    sources, types = (program.about[f"{side}_types"] for side in ("source", "target"))
     worst = 0.0
-    for batch in range(1, rounds + 1):
-        width = int(draw.integers(1, 5))
-        lengths = draw.integers(1, min(40, program.about["max_source"]), batch)
-        sentences = [[*draw.integers(EOS + 1, program.about["source_types"], n).tolist(), EOS] for n in lengths]
-        source = torch.tensor(pad(sentences))
+    for width in range(1, rounds + 1):
+        length = draw.integers(1, min(40, program.about["max_source"]))
+        source = torch.tensor([[*draw.integers(EOS + 1, sources, length).tolist(), EOS]])
         memory, theirs = Encode(model)(source), program.memory(source)
-        state = beamed(model.initial_state(batch * width), batch, width)
-        past, token = state, torch.full((batch, width), BOS)
+        state = past = beamed(model.initial_state(width), 1, width)
+        token = torch.full((1, width), BOS)
         for position in range(min(12, program.about["max_past"])):
-            parent = torch.from_numpy(draw.integers(0, width, (batch, width)))
+            parent = torch.from_numpy(draw.integers(0, width, (1, width)))
             given = source, token, parent, torch.tensor(position)
             logits, state = DecodeStep(model)(*given, memory, state)
             found, past = program.decode_step(*given, theirs, past)
             difference = (found - logits).abs().max().item()
             if not difference <= tolerance:
                 raise LiteNmtError(
-                    f"the ExecuTorch program disagrees with the model: at step {position + 1} of {batch} random "
-                    f"sentences a score differs by {difference:.2g}, more than {tolerance:g}; nothing was written."
+                    f"the ExecuTorch program disagrees with the model: at step {position + 1} of a random sentence of "
+                    f"{length} tokens, with {width} hypotheses, a score differs by {difference:.2g}, more than "
+                    f"{tolerance:g}; nothing was written."
                 )
             worst = max(worst, difference)
-            token = torch.from_numpy(draw.integers(EOS + 1, types, (batch, width)))
+            token = torch.from_numpy(draw.integers(EOS + 1, types, (1, width)))
     return worst

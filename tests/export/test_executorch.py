@@ -73,8 +73,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bool], Made
     return make
 
 
-def sources(count: int = 11) -> list[list[int]]:
-    """More than one call takes."""
+def sources(count: int = 7) -> list[list[int]]:
     draw = np.random.default_rng(3)
     return [[*draw.integers(EOS + 1, TYPES, draw.integers(1, 12)).tolist(), EOS] for _ in range(count)]
 
