@@ -17,16 +17,18 @@ from torch.export import Dim
 
 from lite_nmt import __version__
 from lite_nmt.config import DecodeConfig
-from lite_nmt.data.vocabulary import EOS
+from lite_nmt.data.vocabulary import BOS, EOS
+from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import fuse, graphs
 from lite_nmt.export.bundle import WEIGHTS
 from lite_nmt.export.nodes import constant
-from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP
+from lite_nmt.export.runtime import ADVANCE, BEAM, BEGIN, ENCODER, GREEDY, STEP
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.translation import TranslationModel
 
 OPSET = 20
 ALIGNED = 64  # bytes; where a weight begins in the file, so that it can be mapped
+EXTERNAL = 256  # bytes; smaller constants stand in each graph
 
 # Of the example that is traced. They differ, so that no two are taken for one.
 _SIZES = {"batch": 2, "width": 3, "source": 5, "past": 7, "positions": 11, "own": 1013}
@@ -74,20 +76,34 @@ def export_graphs(
         decode: defaults of the searches' inputs.
         convert: changes the weights of each part.
         shortlist: what the searches limit themselves to; the step computes all types.
+
+    Raises:
+        LiteNmtError: a decoder layer has no state.
     """
     tokens = torch.int64
     batch, length, past = Dim("batch"), Dim("source"), Dim("past")
     among = model.project.out_features - EOS if shortlist is None else shortlist.least()
     width = Dim("width", max=among // 2)  # so many continuations are compared
-    first = model.initial_state(1)
-    greedy = {name: Axes((batch, *(size or past for size in x.shape[1:]))) for name, x in first.items()}
+    source = Axes((batch, length), tokens)
+    with torch.no_grad():
+        one_source = source.example()[:1]
+        known = model.memory(model.encode(one_source, one_source > 0))
+        first = model.initial_state(1)
+        _, second = model.step(torch.tensor([BOS]), 0, first, known, one_source > 0)
+    for name, x in second.items():
+        if not x.numel():
+            raise LiteNmtError(
+                f"the decoder's {name} is empty: a window or kernel of 1 remembers nothing, which graphs cannot carry; "
+                "give that layer 2 or more."
+            )
+    greedy = {
+        name: Axes((batch, *(a if a == b else past for a, b in zip(x.shape[1:], second[name].shape[1:], strict=True))))
+        for name, x in first.items()
+    }
     beam = {name: Axes((batch, width, *axes.sizes[1:])) for name, axes in greedy.items()}
     one = Axes((batch, 1), tokens)
     scalar, row, wide = Axes((), tokens), Axes((batch,), tokens), Axes((batch, width), tokens)
-    source, text = Axes((batch, length), tokens), Axes((batch, width, past), tokens)
-    numbers = Axes((batch, width))
-    with torch.no_grad():
-        known = model.memory(model.encode(source.example(), source.example() > 0))
+    text, numbers = Axes((batch, width, past), tokens), Axes((batch, width))
     memory = {name: Axes((batch, x.shape[1], length, x.shape[3])) for name, x in known.items()}
     own = Dim("own")
     always = 0 if shortlist is None else len(shortlist.frequent) - 1
@@ -156,46 +172,102 @@ def export_graphs(
         convert(part)
         RemoveUnusedNodesPass()(part)
 
-    def before(begin: ir.Model) -> list[ir.Model]:
-        return [begin, choose.clone()] if shortlist else [begin]
+    def started(begin: ir.Model, step: ir.Model, **defaults: float) -> Start:
+        return _start(encoder.clone(), [begin.clone(), *([choose.clone()] if shortlist else [])], step, defaults)
 
+    limited = {"max_length": decode.max_length, "min_length": decode.min_length}
+    scored = {"length_penalty": decode.length_penalty}
+    wide_start = {**limited, **scored, "beam": decode.beam}
     return {
         ENCODER: encoder,
         STEP: step,
-        GREEDY: _search(encoder.clone(), before(begin), greedy_step, decode, end),
-        BEAM: _search(encoder.clone(), before(beam_begin), beam_step, decode),
+        GREEDY: _search(started(begin, greedy_step, **limited, **scored), greedy_step, end),
+        BEGIN: _begin(started(beam_begin, beam_step, **wide_start), beam_step),
+        ADVANCE: _advance(beam_step.clone(), limited | scored),
+        BEAM: _search(started(beam_begin, beam_step, **wide_start), beam_step),
     }
 
 
-def _search(
-    encoder: ir.Model, before: Sequence[ir.Model], step: ir.Model, decode: DecodeConfig, end: ir.Model | None = None
-) -> ir.Model:
-    """One graph from source to target: encode, begin, then the step until it says that nothing goes on.
+@dataclass(frozen=True)
+class Start:
+    """A search before its first step.
 
-    Its inputs but the source have defaults, so that a caller who is content with them gives the source alone.
+    Attributes:
+        model: its inputs but the source have defaults, so that a caller who is content with them gives the source
+            alone; it has no outputs yet.
+        known: every value that a step reads, by the name of the step's input.
+        first: of those the ones that steps change, in the step's order.
     """
+
+    model: ir.Model
+    known: dict[str, ir.Value]
+    first: list[ir.Value]
+
+
+def _start(encoder: ir.Model, before: Sequence[ir.Model], step: ir.Model, defaults: Mapping[str, float]) -> Start:
+    """Encode, begin, choose the shortlist where there is one."""
     graph = encoder.graph
     known = {str(value.name): value for value in (*graph.inputs, *graph.outputs)}
     graph.outputs.clear()
-    defaults = {"max_length": decode.max_length, "min_length": decode.min_length}
-    tensors = {name: np.array(value, np.int64) for name, value in defaults.items()}
-    tensors["length_penalty"] = np.array(decode.length_penalty, np.float32)
-    if end is None:
-        tensors["beam"] = np.array(decode.beam, np.int64)
-    for name, default in tensors.items():
-        known[name] = constant(graph, name, default)
-        graph.inputs.append(known[name])
-    if end is None:
+    known |= _defaults(graph, defaults)
+    if "beam" in known:
         zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
     begin, *choose = before
-    limits, known["places"], *first = _inline(graph, begin.graph, known, "begin")
-    encoder.opset_imports.update(step.opset_imports)
-    known["limits"] = limits
+    known["limits"], known["places"], *first = _inline(graph, begin.graph, known, "begin")
     for part in choose:
         names = [str(value.name) for value in part.graph.outputs]
         known |= zip(names, _inline(graph, part.graph, known, "chosen"), strict=True)
+    encoder.opset_imports.update(step.opset_imports)
+    known |= zip((str(value.name) for value in step.graph.inputs[1:]), first, strict=False)
+    return Start(encoder, known, first)
 
+
+def _defaults(graph: ir.Graph, defaults: Mapping[str, float]) -> dict[str, ir.Value]:
+    """Give a graph scalar inputs that a caller may leave out."""
+    values = {}
+    for name, default in defaults.items():
+        kind = np.float32 if name == "length_penalty" else np.int64
+        values[name] = constant(graph, name, np.array(default, kind))
+        graph.inputs.append(values[name])
+    return values
+
+
+def _begin(start: Start, step: ir.Model) -> ir.Model:
+    """A search up to its first step, for callers who take the steps themselves.
+
+    Its outputs are the step's inputs, by name, but for those that are its own inputs.
+    """
+    graph = start.model.graph
+    for name in [str(value.name) for value in step.graph.inputs[1:]]:
+        if start.known[name] not in graph.inputs:
+            output = _node(graph, "Identity", [start.known[name]])[0]
+            output.type, output.shape = start.known[name].type, start.known[name].shape
+            start.known[name].name, output.name = f"before.{name}", name
+            graph.outputs.append(output)
+    NameFixPass()(start.model)
+    return start.model
+
+
+def _advance(step: ir.Model, defaults: Mapping[str, float]) -> ir.Model:
+    """One step of a search: whether it goes on, and ``next.NAME`` of each input that it changes."""
+    graph = step.graph
+    going, *values = graph.outputs
+    going.name = "going_on"
+    for before, after in zip(graph.inputs[1 : 1 + len(values)], values, strict=True):
+        after.name = f"next.{before.name}"
+    for value in [value for value in graph.inputs if value.name in defaults]:
+        name = str(value.name)
+        graph.inputs.remove(value)
+        value.replace_all_uses_with(_defaults(graph, {name: defaults[name]})[name])
+    NameFixPass()(step)
+    return step
+
+
+def _search(start: Start, step: ir.Model, end: ir.Model | None = None) -> ir.Model:
+    """One graph from source to target: the start, then the step until it says that nothing goes on."""
+    encoder, known, first = start.model, start.known, start.first
+    graph, limits = encoder.graph, known["limits"]
     # Position and what changes are the body's own; all else it sees in the graph around it.
     body = step.graph
     position, *inputs = list(body.inputs)
@@ -293,6 +365,7 @@ def serialize(models: Mapping[str, ir.Model]) -> dict[str, bytes]:
     files = {}
     for name, model in models.items():
         ClearMetadataAndDocStringPass()(model)
+        _shorten(model)
         for value in _large(model):
             assert value.const_value is not None
             content = value.const_value.tobytes()
@@ -316,11 +389,26 @@ def serialize(models: Mapping[str, ir.Model]) -> dict[str, bytes]:
     return {**files, WEIGHTS: bytes(weights)}
 
 
+def _shorten(model: ir.Model) -> None:
+    """Leave out what nobody reads: names of nodes, long names of values, and shapes that follow from others."""
+    count = 0
+    for graph in model.graphs():
+        kept = {*graph.inputs, *graph.outputs}
+        for value in graph.initializers.values():
+            value.metadata_props.clear()
+        for node in graph:
+            node.name = None
+            for value in node.outputs:
+                if value not in kept:
+                    value.name, value.type, value.shape, count = f"v{count:x}", None, None, count + 1
+                value.metadata_props.clear()
+
+
 def _large(model: ir.Model) -> list[ir.Value]:
     """Constants that are kept beside the graph."""
     return [
         value
         for graph in model.graphs()
         for value in graph.initializers.values()
-        if value.const_value is not None and value.const_value.nbytes >= 1024
+        if value.const_value is not None and value.const_value.nbytes >= EXTERNAL
     ]

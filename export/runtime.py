@@ -16,6 +16,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import WEIGHTS, Bundle
 
 ENCODER, STEP, GREEDY, BEAM = "encoder.onnx", "step.onnx", "greedy.onnx", "beam.onnx"
+BEGIN, ADVANCE = "begin.onnx", "advance.onnx"  # the beam search, for callers who take its steps themselves
 PROGRAM = "model.pte"
 
 

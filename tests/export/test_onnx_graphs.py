@@ -14,10 +14,11 @@ from lite_nmt.config import Config, DecodeConfig, from_dict
 from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.decode.engine import pad
 from lite_nmt.decode.search import search
+from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import bundle, fuse, parity
 from lite_nmt.export.onnx_graphs import export_graphs, serialize
 from lite_nmt.export.precision import CONVERSIONS
-from lite_nmt.export.runtime import BEAM, ENCODER, GREEDY, STEP, OnnxEngine
+from lite_nmt.export.runtime import ADVANCE, BEAM, BEGIN, ENCODER, GREEDY, STEP, OnnxEngine
 from lite_nmt.models.translation import TranslationModel
 
 onnx = pytest.importorskip("onnx")
@@ -86,6 +87,26 @@ def check_search(model: TranslationModel, engine: OnnxEngine, decode: DecodeConf
         assert [h.logprob for h in theirs] == pytest.approx([h.logprob for h in ours], abs=1e-4)
 
 
+def check_steps(engine: OnnxEngine, decode: DecodeConfig) -> None:
+    """A search whose steps are taken from outside finds what the whole one does."""
+    given = sources(3)
+    begin, advance = engine.session(BEGIN), engine.session(ADVANCE)
+    feeds: dict[str, Any] = {"source": np.array(pad(given), np.int64)}
+    names = [value.name for value in begin.get_outputs()]
+    feeds |= zip(names, begin.run(None, {**feeds, "beam": np.array(decode.beam)}), strict=True)
+    assert {value.name for value in advance.get_inputs()} <= {*feeds, "position"}  # no more is needed
+    for position in range(99):
+        wanted = {value.name: feeds[value.name] for value in advance.get_inputs() if value.name in feeds}
+        going, *changed = advance.run(None, {**wanted, "position": np.array(position)})
+        for value, now in zip(advance.get_outputs()[1:], changed, strict=True):
+            feeds[value.name.removeprefix("next.")] = now
+        if not going:
+            break
+    for texts, scores, found in zip(feeds["texts"], feeds["scores"], engine.search(given, decode, 1), strict=True):
+        assert tuple(token for token in texts[0] if token) == found[0].tokens
+        assert scores[0] == pytest.approx(found[0].score, abs=1e-5)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family(family: str, tmp_path: Path) -> None:
     config, model = tiny(FAMILIES[family])
@@ -93,10 +114,18 @@ def test_every_family(family: str, tmp_path: Path) -> None:
     assert parity.check_logits(model, engine) < 1e-4
     for beam in (1, 3):
         check_search(model, engine, dataclasses.replace(config.decode, beam=beam), nbest=beam)
-    for name in (ENCODER, STEP, GREEDY, BEAM):
+        check_steps(engine, dataclasses.replace(config.decode, beam=beam))
+    for name in (ENCODER, STEP, GREEDY, BEGIN, ADVANCE, BEAM):
         graph = onnx.load(tmp_path / "b" / name)
         onnx.checker.check_model(str(tmp_path / "b" / name), full_check=True)
         assert {entry.domain for entry in graph.opset_import} == {""}
+
+
+@pytest.mark.parametrize("stack", [{"mixer": "attention", "windows": [1]}, {"mixer": "lightconv", "kernels": [1]}])
+def test_a_layer_without_a_state(stack: dict[str, Any], tmp_path: Path) -> None:
+    config, model = tiny(stack)
+    with pytest.raises(LiteNmtError, match="a window or kernel of 1"):
+        export_graphs(model, config.decode)
 
 
 @pytest.mark.parametrize("family", ["windows", "lsra"])
