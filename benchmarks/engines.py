@@ -161,7 +161,8 @@ def main() -> None:
         a72 = on_a72(entries, source, args) if args.emulated else []
     args.output.write_text(tables(results, a72, args), encoding="utf-8")
     picture(results, args.output.with_suffix(".png"))
-    record = {"host": [result.as_json() for result in results], "cortex-a72": a72}
+    host = [{key: value for key, value in result.as_json().items() if key != "path"} for result in results]
+    record = {"host": host, "cortex-a72": a72}
     args.output.with_suffix(".json").write_text(json.dumps(record, indent=1) + "\n")
 
 

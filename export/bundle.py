@@ -100,20 +100,22 @@ def check_out(path: Path) -> None:
     Raises:
         LiteNmtError: there is something else, or no such right.
     """
+    if path.name in ("", ".."):
+        raise LiteNmtError(f"cannot write {path}: it must end in a name of its own; choose another --out.")
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise LiteNmtError(f"cannot write {path}: {above} is no folder, or may not be written to.")
     if path.suffix == ".zip":
-        theirs = path.exists() and not path.is_file()
+        theirs = path.exists() and not (path.is_file() and (not path.stat().st_size or _is_ours(path)))
     else:
         theirs = path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _is_ours(path)))
     if theirs:
         raise LiteNmtError(f"{path} exists already and is no bundle; choose another --out.")
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     try:
-        read_manifest(folder / MANIFEST, _read_manifest(folder), FORMAT, VERSION)
+        _manifest(path)
     except LiteNmtError:
         return False
     return True
@@ -126,7 +128,7 @@ def load(path: Path) -> Bundle:
         LiteNmtError: it is missing, damaged, of another version, or not what it says.
     """
     if path.suffix != ".zip":
-        return _verified(path, path, read_manifest(path / MANIFEST, _read_manifest(path), FORMAT, VERSION))
+        return _verified(path, path, _manifest(path))
     folder = Path(tempfile.mkdtemp(prefix="lite-nmt-"))
     try:
         opened = _verified(path, folder, _unpack(path, folder))
@@ -156,13 +158,16 @@ def _verified(path: Path, folder: Path, manifest: Mapping[str, Any]) -> Bundle:
 
 def read_config(path: Path) -> Config:
     """What a bundle's manifest says of its model, without a look at its files."""
+    return from_dict(Config, _manifest(path).get("config", {}))
+
+
+def _manifest(path: Path) -> dict[str, Any]:
     if path.suffix == ".zip":
         with _open(path) as archive:
             content = _member(archive, MANIFEST, LARGEST_MANIFEST, path)
     else:
         content = _read_manifest(path)
-    manifest = read_manifest(path / MANIFEST, content, FORMAT, VERSION)
-    return from_dict(Config, manifest.get("config", {}))
+    return read_manifest(path / MANIFEST, content, FORMAT, VERSION)
 
 
 def _read_manifest(folder: Path) -> bytes:

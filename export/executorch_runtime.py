@@ -34,17 +34,23 @@ class ExecutorchModel:
         about: the program's constants, by name.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int | None = None) -> None:
         """
+        Args:
+            threads: of the whole process; None leaves ExecuTorch's choice.
+
         Raises:
             LiteNmtError: ExecuTorch is not installed, or the file cannot be read or is not such a program.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of packages that ExecuTorch imports
             try:
+                from executorch.extension.pybindings import _portable_lib
                 from executorch.runtime import Runtime
             except ImportError as error:
                 raise LiteNmtError(MISSING) from error
+        if threads is not None:  # PyTorch's number is not its own
+            _portable_lib._unsafe_reset_threadpool(threads)
         try:
             # The program keeps the bytes; read whole, they cannot change under it as a mapped file's could.
             self.program = Runtime.get().load_program(path.read_bytes())
@@ -122,8 +128,8 @@ def _run(method: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
 class ExecutorchEngine:
     """An :class:`lite_nmt.decode.engine.Engine` on an ExecuTorch program."""
 
-    def __init__(self, path: Path) -> None:
-        self.model = ExecutorchModel(path)
+    def __init__(self, path: Path, threads: int | None = None) -> None:
+        self.model = ExecutorchModel(path, threads)
 
     def search(self, sources: Sequence[Sequence[int]], decode: DecodeConfig, nbest: int) -> list[list[Hypothesis]]:
         """As :class:`Engine` says."""

@@ -33,7 +33,7 @@ def open_engine(bundle: Bundle, device: str = "cpu", threads: int | None = None)
     if PROGRAM in bundle.files:
         from lite_nmt.export.executorch_runtime import ExecutorchEngine
 
-        return ExecutorchEngine(bundle.folder / PROGRAM)
+        return ExecutorchEngine(bundle.folder / PROGRAM, threads)
     raise LiteNmtError(f"{bundle.folder} holds no graph that this release can run.")
 
 

@@ -24,12 +24,12 @@ def mark(number: int) -> None:
         os.getpriority(MARK, number)
 
 
-def subject(kind: str, path: str, beam: str) -> Callable[[str], str]:
-    """One of ``worker.py``'s engines, with one thread."""
+def subject(kind: str, path: str, beam: str | None = None) -> Callable[[str], str]:
+    """One of ``worker.py``'s engines, with one thread; ``beam`` is a number, the model's own if None."""
     from lite_nmt.bench.worker import KINDS
 
     engine = KINDS[kind](path, 1)
-    decode = dataclasses.replace(engine.decode, beam=int(beam))
+    decode = engine.decode if beam is None else dataclasses.replace(engine.decode, beam=int(beam))
     return lambda line: engine.text(engine.translate(engine.sources([line]), decode)[0])
 
 

@@ -68,18 +68,20 @@ class Lite:
 
 
 class Peer:
-    """A Transformer in CTranslate2; ``path`` is ``FOLDER:COMPUTE_TYPE:CHECKPOINT``."""
+    """A Transformer in CTranslate2; ``path`` is ``FOLDER:COMPUTE_TYPE``, and the folder holds the converted ``model``,
+    our vocabulary, and ``decode.json``, the checkpoint's search settings."""
 
     def __init__(self, path: str, threads: int) -> None:
         from lite_nmt.bench.ctranslate2 import CTranslate2Model
-        from lite_nmt.data.vocabulary import Vocabulary
+        from lite_nmt.data.vocabulary import TARGET_FILE, Vocabulary
 
         # It imports PyTorch for its converters where there is one; to run a model it needs none, and no memory for it.
         sys.modules["torch"] = None  # type: ignore[assignment]
-        folder, compute, vocabulary, joint = path.rsplit(":", 3)
-        self.vocabulary = Vocabulary.load(Path(vocabulary), joint == "joint")
-        self.decode = DecodeConfig()
-        self.model = CTranslate2Model.load(Path(folder), compute, threads)
+        name, _, compute = path.rpartition(":")
+        folder = Path(name)
+        self.vocabulary = Vocabulary.load(folder, joint=not (folder / TARGET_FILE).exists())
+        self.decode = DecodeConfig(**json.loads((folder / "decode.json").read_text()))
+        self.model = CTranslate2Model.load(folder / "model", compute, threads)
 
     def sources(self, lines: Sequence[str]) -> list[list[int]]:
         return [ids[:-1] for ids in self.vocabulary.encode_source(lines)]

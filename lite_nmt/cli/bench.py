@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure."""
     from lite_nmt.errors import LiteNmtError
 
+    if not args.json and args.target in ("host", "cortex-a72"):
+        import rich  # noqa: F401  # for the table; better missed now than when all is measured
     if args.rounds < 2:
         raise LiteNmtError("--rounds is 1; a spread needs at least 2.")
     if args.target == "host":
@@ -68,7 +70,7 @@ def _host(args: argparse.Namespace) -> int:
 
     lines, references = _text(args, 200)
     with tempfile.TemporaryDirectory() as scratch:
-        entries = [entry for target in args.targets for entry in entries_of(target, args.vs, Path(scratch))]
+        entries = _entries(args, Path(scratch), pytorch=True)
         decode = {} if args.beam is None else {"beam": args.beam}
         results = measure(
             entries, lines, references=references, decode=decode, threads=args.threads, rounds=args.rounds, say=_say
@@ -89,18 +91,20 @@ def _emulated(args: argparse.Namespace) -> int:
     from lite_nmt.bench.board import estimate
     from lite_nmt.bench.emulated import count, differences, find_emulator
     from lite_nmt.bench.host import Worker
+    from lite_nmt.errors import LiteNmtError
 
+    if args.threads > 1:
+        raise LiteNmtError(f"--threads is {args.threads}; the emulated core counts one.")
     emulator = find_emulator()
     lines, _ = _text(args, 20)
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        entries = [entry for target in args.targets for entry in entries_of(target, args.vs, Path(scratch), False)]
-        for entry in entries:
+        for entry in _entries(args, Path(scratch), pytorch=False):
             _say(f"counting {entry.name}")
-            beam = args.beam or _about(args.targets[0])[0].decode.beam
-            counts = count(emulator, "lite_nmt.bench.guest:subject", [entry.kind, entry.path, str(beam)], lines)
+            beam = [] if args.beam is None else [str(args.beam)]
+            counts = count(emulator, "lite_nmt.bench.guest:subject", [entry.kind, entry.path, *beam], lines)
             worker = Worker(entry, 1)
-            worker.ask("prepare", decode={"beam": beam}, lines=lines)
+            worker.ask("prepare", decode={} if args.beam is None else {"beam": args.beam}, lines=lines)
             here = worker.ask("text")["text"]
             worker.stop()
             rows.append((entry, counts, estimate(counts), differences(here, counts.translations)))
@@ -121,8 +125,9 @@ def _board(args: argparse.Namespace) -> int:
 
     from lite_nmt.bench.ssh import measure
     from lite_nmt.errors import LiteNmtError
+    from lite_nmt.export.bundle import is_bundle
 
-    if args.vs or len(args.targets) > 1:
+    if args.vs or len(args.targets) > 1 or not is_bundle(Path(args.targets[0])):
         raise LiteNmtError(f"{args.target} measures one bundle; give one, and no --vs.")
     lines, references = _text(args, 200)
     given = [f"--threads={args.threads}", f"--rounds={args.rounds}", f"--sentences={len(lines)}"]
@@ -139,8 +144,15 @@ def _text(args: argparse.Namespace, most: int) -> tuple[list[str], list[str]]:
     from lite_nmt.data.lines import read_lines
     from lite_nmt.errors import LiteNmtError
 
+    languages = [_about(target)[1] for target in args.targets]
+    for target, pair in zip(args.targets, languages, strict=True):
+        if pair != languages[0]:
+            raise LiteNmtError(
+                f"{target} translates {pair[0]} to {pair[1]}, and {args.targets[0]} {languages[0][0]} to "
+                f"{languages[0][1]}; measure them apart."
+            )
     sides = []
-    for language in _about(args.targets[0])[1]:
+    for language in languages[0]:
         path = args.data / f"{args.split}.{language}"
         with path.open("rb") as stream:
             sides.append(list(read_lines(stream, str(path)))[: args.sentences or most])
@@ -165,8 +177,25 @@ def _about(target: str) -> tuple[Config, tuple[str, str], Path]:
     return saved.config, saved.languages, saved.folder
 
 
+def _entries(args: argparse.Namespace, scratch: Path, pytorch: bool) -> list[Entry]:
+    """Of all targets; refused where there is nothing to measure, or to compare with."""
+    from lite_nmt.errors import LiteNmtError
+
+    entries = [entry for target in args.targets for entry in entries_of(target, args.vs, scratch, pytorch)]
+    if args.vs and all(entry.kind != args.vs for entry in entries):
+        raise LiteNmtError(
+            f"{', '.join(args.targets)}: no checkpoint of a Transformer for --vs {args.vs}; give the run of one too."
+        )
+    if not entries:
+        raise LiteNmtError(f"{', '.join(args.targets)}: no bundle; PyTorch is not on the emulated core, export first.")
+    return entries
+
+
 def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = True) -> list[Entry]:
     """What a target is measured as: itself, and where asked for in CTranslate2."""
+    import dataclasses
+    import json
+
     from lite_nmt.bench.host import Entry, folder_bytes
     from lite_nmt.export.bundle import is_bundle
     from lite_nmt.profiling.cost import cost
@@ -180,14 +209,17 @@ def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = Tru
     if engine == "PyTorch" and not pytorch:
         entries = []
     if peer and engine == "PyTorch" and config.model.encoder.mixer == config.model.decoder.mixer == "attention":
-        from lite_nmt.bench.conversion import convert
+        from lite_nmt.bench.conversion import QUANTIZATIONS, convert
+        from lite_nmt.models import checkpoint
 
-        for compute in ("float32", "int8"):
+        for compute in QUANTIZATIONS:
             folder = scratch / f"{len(list(scratch.iterdir()))}"
-            convert(Path(target), folder, compute)
-            path = f"{folder}:{compute}:{files.resolve()}:{'joint' if config.vocabulary.joint else 'two'}"
+            convert(Path(target), folder / "model", compute)
+            for file, content in checkpoint.load(Path(target)).vocabulary.files().items():
+                (folder / file).write_bytes(content)
+            (folder / "decode.json").write_text(json.dumps(dataclasses.asdict(config.decode)))
             name = f"{Path(target).name}, CTranslate2 {compute}"
-            entries.append(Entry(name, "ctranslate2", path, folder_bytes(folder), mult_adds))
+            entries.append(Entry(name, "ctranslate2", f"{folder}:{compute}", folder_bytes(folder / "model"), mult_adds))
     return entries
 
 

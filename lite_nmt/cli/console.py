@@ -14,5 +14,5 @@ def console() -> Console:
 
     output = Console(highlight=False)
     if not output.is_terminal:
-        output.width = 160
+        output.width = 1000
     return output

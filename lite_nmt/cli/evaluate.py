@@ -38,6 +38,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Score, after translating where there is a checkpoint."""
+    from lite_nmt.evaluate import score  # noqa: F401  # so that a missing sacreBLEU is told before the work
+
     if args.checkpoint is None:
         if not args.hypotheses or not args.references or args.source or args.data or args.save:
             args.usage_error("without CHECKPOINT, give --hypotheses and --references alone.")

@@ -50,10 +50,15 @@ def run(args: argparse.Namespace) -> int:
     import tempfile
 
     from lite_nmt.compress.validation import find_pairs, first, need_pairs
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.export.bundle import check_out
     from lite_nmt.export.export import export
     from lite_nmt.models import checkpoint
 
     saved = checkpoint.load(Path(args.checkpoint))
+    check_out(args.out)  # and not only once the training side is aligned
+    if args.shortlist and args.to != "onnx":
+        raise LiteNmtError(f"--shortlist is for ONNX alone; leave it out, or give --to onnx, not {args.to}.")
     with tempfile.TemporaryDirectory() as scratch:
         pairs = find_pairs(saved, "valid", args.data, Path(scratch))
         shortlist = None

@@ -11,11 +11,14 @@ import torch
 
 from lite_nmt.bench.conversion import convert
 from lite_nmt.bench.ctranslate2 import CTranslate2Model
+from lite_nmt.bench.host import Worker
+from lite_nmt.cli.bench import entries_of
 from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.vocabulary import EOS, PAD, Vocabulary, train_vocabulary
 from lite_nmt.decode.hypothesis import length_limit
 from lite_nmt.decode.search import search
+from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
@@ -44,11 +47,11 @@ def vocabularies(corpus: Path) -> dict[bool, Vocabulary]:
 def save(tmp_path: Path, vocabularies: dict[bool, Vocabulary]) -> Save:
     """Writes a checkpoint of random weights, every one of which matters, and returns its folder."""
 
-    def write(model: ModelConfig) -> Path:
+    def write(model: ModelConfig, **decode: int) -> Path:
         vocabulary = vocabularies[model.tie == "all"]
         sizes = vocabulary.source.get_piece_size(), vocabulary.target.get_piece_size()
         sides = VocabularyConfig(joint=model.tie == "all", source=sizes[0], target=sizes[1], max_length=30)
-        config = Config(model, sides)
+        config = Config(model, sides, decode=DecodeConfig(**decode))
         torch.manual_seed(1)
         built = TranslationModel(config)
         with torch.no_grad():
@@ -110,6 +113,19 @@ def test_int8_is_smaller(save: Save, tmp_path: Path) -> None:
         assert len(CTranslate2Model.load(tmp_path / quantization, quantization).translate(sources, GREEDY)) == 20
         sizes[quantization] = (tmp_path / quantization / "model.bin").stat().st_size
     assert sizes["int8"] < sizes["float32"] / 2
+
+
+def test_it_is_measured_with_the_checkpoints_own_settings(save: Save, tmp_path: Path) -> None:
+    folder = save(TRANSFORMER, beam=1, max_length=3)
+    (tmp_path / "scratch").mkdir()
+    lines = ["Der Hund schläft.", "Wir sehen ein Haus."]
+    _, entry, _ = entries_of(str(folder), "ctranslate2", tmp_path / "scratch")
+    expected = Translator.load(folder).translate(lines)
+    (folder / "source.spm").unlink()  # a packed checkpoint has none
+    worker = Worker(entry, 1)
+    worker.ask("prepare", decode={}, lines=lines)
+    assert worker.ask("text")["text"] == expected
+    worker.stop()
 
 
 @pytest.mark.parametrize(

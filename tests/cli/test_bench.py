@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 
+from lite_nmt.cli.console import console
 from lite_nmt.cli.main import main
+from lite_nmt.models import checkpoint
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -45,14 +49,31 @@ def test_json_and_table(exported_int8: Path, corpus: Path, capsys: pytest.Captur
 
 
 def test_what_cannot_be_measured_is_refused(
-    saved: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    saved: str,
+    exported_int8: Path,
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = ("--data", corpus)
     assert "--rounds is 1; a spread needs at least 2" in refused(capsys, saved, *data, "--rounds", 1)
     assert "--target is 'phone'; it must be host" in refused(capsys, saved, *data, "--target", "phone")
     for target in ("ssh:", "ssh:a b", "ssh:-oProxyCommand=id", "ssh:host:port"):
-        assert "is not of the form ssh:user@host" in refused(capsys, saved, *data, "--target", target)
+        assert "is not of the form ssh:user@host" in refused(capsys, exported_int8, *data, "--target", target)
     assert "measures one bundle" in refused(capsys, saved, saved, *data, "--target", "ssh:me@here")
+    assert "measures one bundle" in refused(capsys, saved, *data, "--target", "ssh:me@here")
+    assert "no checkpoint of a Transformer" in refused(capsys, saved, *data, "--vs", "ctranslate2")
+    monkeypatch.setenv("LITE_NMT_CORTEX_A72", str(tmp_path))
+    (tmp_path / "versions.json").write_text("{}")
+    emulated = (*data, "--target", "cortex-a72")
+    assert "no bundle; PyTorch is not on" in refused(capsys, saved, *emulated)
+    assert "--threads is 2; the emulated core counts one" in refused(capsys, saved, *emulated, "--threads", 2)
+    own = checkpoint.load(Path(saved))
+    weights = checkpoint.named_weights(own.model())
+    checkpoint.save(tmp_path / "french", own.config, ("fr", "en"), 1, {}, own.vocabulary, weights)
+    said = refused(capsys, saved, tmp_path / "french", *data)
+    assert f"french translates fr to en, and {saved} de to en; measure them apart" in said
     assert "No such file" in refused(capsys, saved, "--data", tmp_path)
     assert "No such file" in refused(capsys, saved, *data, "--split", "dev")
     assert "holds no checkpoint" in refused(capsys, tmp_path / "nothing", *data)
@@ -65,3 +86,25 @@ def test_what_cannot_be_measured_is_refused(
             main(["bench", saved, *map(str, data), *option])
         assert usage.value.code == 2
     capsys.readouterr()
+
+
+def test_a_missing_package_is_told_before_the_work(
+    saved: str, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lite_nmt.bench.host.measure", None)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert "this needs rich" in refused(capsys, saved, "--data", corpus)
+    monkeypatch.setattr("lite_nmt.decode.translator.Translator.load", None)
+    monkeypatch.delitem(sys.modules, "lite_nmt.evaluate.score", raising=False)
+    monkeypatch.delattr("lite_nmt.evaluate.score", raising=False)
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    assert main(["evaluate", saved, "--data", str(corpus)]) == 1
+    assert "this needs sacrebleu" in capsys.readouterr().err
+
+
+def test_piped_tables_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(box=None)
+    for _ in range(20):
+        table.add_column("a column of figures", no_wrap=True)
+    console().print(table)
+    assert capsys.readouterr().out.count("figures") == 20

@@ -161,7 +161,11 @@ def test_what_a_bundle_cannot_do_is_said(
 
 
 def test_what_cannot_be_exported_is_refused(
-    teacher: Path, corpus: Path, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    teacher: Path,
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = ("--out", tmp_path / "out")
     for options in (("--precision", "int8"), ("--shortlist", 3)):
@@ -175,6 +179,11 @@ def test_what_cannot_be_exported_is_refused(
         shutil.copy(corpus / f"train.{language}", only_train)
     assert "give --data" in refused(capsys, "export", teacher, *out, "--precision", "int8", "--data", only_train)
     assert "no checkpoint" in refused(capsys, "export", tmp_path / "nothing", *out)
+    monkeypatch.setattr("lite_nmt.export.shortlist.build", None)  # what takes long comes after what is refused
+    (tmp_path / "mine.zip").write_bytes(b"mine")
+    aligned = ("--shortlist", 3, "--data", corpus)
+    assert "is no bundle" in refused(capsys, "export", teacher, *aligned, "--out", tmp_path / "mine.zip")
+    assert "not executorch" in refused(capsys, "export", teacher, *aligned, *out, "--to", "executorch")
     for option in (("--precision", "fp16"), ("--shortlist", "0"), ("--sentences", "-1"), ()):
         with pytest.raises(SystemExit) as usage:
             main(["export", str(teacher), *(() if not option else map(str, out)), *option])

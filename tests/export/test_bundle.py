@@ -350,18 +350,27 @@ def test_a_folder_is_replaced_only_by_a_whole_one(
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
-def test_only_a_bundle_is_replaced(folder: Path, tmp_path: Path) -> None:
+def test_only_a_bundle_is_replaced(
+    whole: tuple[Config, dict[str, bytes]], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "old.zip").write_bytes(b"")
-    for fine in (folder, tmp_path / "new", tmp_path / "empty", tmp_path / "new.zip", tmp_path / "old.zip"):
+    config, files = whole
+    bundle.save(tmp_path / "ours.zip", {}, config, ("de", "en"), files)
+    for fine in (folder, *(tmp_path / name for name in ("new", "empty", "new.zip", "old.zip", "ours.zip"))):
         bundle.check_out(fine)
     (tmp_path / "file").write_bytes(b"mine")
+    (tmp_path / "photos.zip").write_bytes(b"mine")
     (tmp_path / "folder.zip").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / MANIFEST).write_text('{"name": "a browser extension"}')
-    for theirs in (tmp_path, tmp_path / "file", tmp_path / "folder.zip", tmp_path / "other"):
+    for theirs in (tmp_path, *(tmp_path / name for name in ("file", "photos.zip", "folder.zip", "other"))):
         with pytest.raises(LiteNmtError, match="exists already and is no bundle; choose another"):
             bundle.check_out(theirs)
+    monkeypatch.chdir(tmp_path / "empty")
+    for nameless in (Path(), Path("..")):
+        with pytest.raises(LiteNmtError, match="must end in a name of its own; choose another"):
+            bundle.check_out(nameless)
 
 
 def field(number: int, content: bytes, pad: int = 0) -> bytes:

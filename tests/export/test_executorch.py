@@ -137,6 +137,15 @@ def test_what_is_no_program_is_refused(made: Callable[[str, bool], Made], tmp_pa
             ExecutorchModel(tmp_path / "bad.pte")
 
 
+def test_it_takes_as_many_threads_as_it_is_told(made: Callable[[str, bool], Made]) -> None:
+    from executorch.extension.pybindings import _portable_lib
+
+    _, path = made("lsra", False)
+    for threads in (2, 1):
+        ExecutorchEngine(path, threads)
+        assert _portable_lib._threadpool_get_thread_count() == threads
+
+
 def test_without_executorch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("executorch", "executorch.runtime", "executorch.exir"):
         monkeypatch.setitem(sys.modules, name, None)
