@@ -20,7 +20,7 @@ from machine import machine
 
 from lite_nmt.bench.board import estimate
 from lite_nmt.bench.emulated import count, differences, find_emulator
-from lite_nmt.bench.host import Entry, Result, Worker, measure
+from lite_nmt.bench.host import Entry, Result, measure, translations
 from lite_nmt.cli.bench import entries_of
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.errors import LiteNmtError
@@ -36,10 +36,7 @@ def on_host(entries: list[Entry], source: list[str], references: list[str], args
     for beam in BEAMS:
         found = measure(entries, source[: args.sentences], decode={"beam": beam}, rounds=args.rounds, say=say)
         for result in found:
-            worker = Worker(result.entry, 1)
-            worker.ask("prepare", decode={"beam": beam}, lines=source)
-            result.bleu = score(worker.ask("text")["text"], references).bleu
-            worker.stop()
+            result.bleu = score(translations(result.entry, source, beam), references).bleu
         results += found
     return results
 
@@ -57,10 +54,8 @@ def on_a72(entries: list[Entry], source: list[str], args: argparse.Namespace) ->
             say(f"counting {entry.name}, beam {beam}")
             arguments = [entry.kind, entry.path, str(beam)]
             counts = count(emulator, "lite_nmt.bench.guest:subject", arguments, source[: args.emulated])
-            worker = Worker(entry, 1)
-            worker.ask("prepare", decode={"beam": beam}, lines=source[: args.emulated])
-            differ = differences(worker.ask("text")["text"], counts.translations)
-            worker.stop()
+            here = translations(entry, source[: args.emulated], beam)
+            differ = differences(here, counts.translations)
             row = {"name": entry.name, "beam": beam, **dataclasses.asdict(counts), "differ": len(differ)}
             row.pop("translations")
             rows.append(row | {"estimate": dataclasses.asdict(estimate(counts))})
@@ -91,7 +86,8 @@ def tables(results: list[Result], a72: list[dict[str, Any]], args: argparse.Name
     text = [
         "# Engines on multi30k",
         "",
-        f"`python benchmarks/engines.py --data DIR --transformer RUN NAME=BUNDLE ...` on {args.machine or machine()}.",
+        "`python benchmarks/engines.py --data DIR --transformer NAME=RUN NAME=BUNDLE ... --output FILE` on "
+        f"{args.machine or machine()}.",
         "",
         f"One thread, {args.sentences} sentences of test 2016, from token numbers to token numbers, {args.rounds} "
         "rounds in turns after one that warms up; medians with quartiles. BLEU is of all 1,000 sentences. CPU ms is "
@@ -112,6 +108,8 @@ def tables(results: list[Result], a72: list[dict[str, Any]], args: argparse.Name
             f"| {result.rss / 1e6:.0f}, {result.peak / 1e6:.0f} |"
         )
     text += ["", f"![BLEU over milliseconds]({args.output.with_suffix('.png').name})"]
+    if args.models:
+        text += ["", args.models]
     if a72:
         text += [
             "",
@@ -146,6 +144,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--emulated", type=int, default=20, help="sentences on the emulated core; 0 leaves it out")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--models", metavar="TEXT", help="what the models are, for the reader of the table")
     parser.add_argument("--machine", help="what to call the machine, if it is not this one's plain description")
     parser.add_argument("--output", type=Path, required=True, help="Markdown file; figures and picture go beside it")
     args = parser.parse_args()

@@ -83,7 +83,8 @@ def build(form: str, weights: list[np.ndarray]) -> bytes:
     sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", WIDTH]) for name in "xy"]
     graph = helper.make_graph(nodes, "products", sides[:1], sides[1:], constants)
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return model.SerializeToString()  # type: ignore[no-untyped-call]  # protobuf's
 
 
 def subject(path: str) -> Callable[[str], str]:

@@ -87,11 +87,8 @@ def save(
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # the same bytes on every day
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content.getvalue())
-    except OSError as error:
-        raise LiteNmtError(f"cannot save {path}: {error.strerror}.") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content.getvalue())
 
 
 def check_out(path: Path) -> None:

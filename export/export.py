@@ -79,7 +79,8 @@ def export(
         files[PROGRAM] = export_executorch(model, saved.config, precision == "int8")
     about = describe(saved, precision)
     if shortlist:
-        about["shortlist"] = {"per_word": shortlist.table.shape[1], "bytes": shortlist.bytes}
+        per_word, least = shortlist.table.shape[1], shortlist.least()
+        about["shortlist"] = {"per_word": per_word, "bytes": shortlist.bytes, "least": least}
     with tempfile.TemporaryDirectory() as scratch:
         trial = Path(scratch) / "bundle"
         bundle.save(trial, about, saved.config, saved.languages, files)

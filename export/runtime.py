@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lite_nmt.config import DecodeConfig
-from lite_nmt.data.vocabulary import PAD
+from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.decode.engine import Alignment, Engine, pad
 from lite_nmt.decode.hypothesis import Hypothesis, check, ranked
 from lite_nmt.errors import LiteNmtError
@@ -84,9 +84,12 @@ class OnnxEngine:
             asked, has = getattr(decode, name), getattr(fixed, name)
             if asked != has:
                 raise LiteNmtError(f"decode.{name} is {asked}; this bundle was exported with {has}.")
-        most = self.bundle.config.vocabulary.target // 2 - 2
-        if decode.beam > most:
-            raise LiteNmtError(f"decode.beam is {decode.beam}; with this vocabulary it must be at most {most}.")
+        among = self.bundle.manifest.get("shortlist", {}).get("least", self.bundle.config.vocabulary.target - EOS)
+        if decode.beam > among // 2:
+            raise LiteNmtError(
+                f"decode.beam is {decode.beam}; among the {among:,} types that this bundle chooses from it must be at "
+                f"most {among // 2}."
+            )
         feeds = {
             "source": np.array(pad(sources), np.int64),
             "max_length": np.array(decode.max_length, np.int64),

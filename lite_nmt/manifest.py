@@ -97,9 +97,10 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             write_durably(partial / name, content)
         replace_folder(partial, folder)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
         why = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         raise LiteNmtError(f"cannot save {folder}: {why}; what was saved before is whole.") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:

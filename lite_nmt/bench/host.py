@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
@@ -86,8 +87,9 @@ class Worker:
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         command = [sys.executable, "-m", "lite_nmt.bench.worker", entry.kind, entry.path, str(threads)]
         self.entry = entry
+        self.said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # open till stop(); a pipe that nobody reads fills up
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True, env=environment
         )
         self.loaded = self._answer()
 
@@ -103,8 +105,10 @@ class Worker:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            _, said = self.process.communicate()
-            last = (said.strip().splitlines() or ["it said nothing"])[-1]
+            self.process.communicate()
+            self.said.seek(0)
+            last = (self.said.read().strip().splitlines() or ["it said nothing"])[-1]
+            self.stop()
             why = last.removeprefix("lite_nmt.errors.LiteNmtError: ")
             raise LiteNmtError(f"{self.entry.name} could not be measured: {why}")
         return dict(json.loads(line))
@@ -113,6 +117,16 @@ class Worker:
         """End the process."""
         self.process.kill()
         self.process.communicate()
+        self.said.close()
+
+
+def translations(entry: Entry, lines: Sequence[str], beam: int | None) -> list[str]:
+    """What an engine makes of all lines; ``beam`` None is its own."""
+    worker = Worker(entry, 1)
+    worker.ask("prepare", decode={} if beam is None else {"beam": beam}, lines=list(lines))
+    found: list[str] = worker.ask("text")["text"]
+    worker.stop()
+    return found
 
 
 def measure(

@@ -14,7 +14,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -157,8 +157,11 @@ def _folder(there: Machine) -> Iterator[str]:
     folder = there.run("umask 077; mktemp -d").strip()
     try:
         yield folder
-    finally:
-        there.run('rm -rf "$1"', [folder])
+    except BaseException:
+        with suppress(LiteNmtError):  # what went wrong first is what is told
+            there.run('rm -rf "$1"', [folder])
+        raise
+    there.run('rm -rf "$1"', [folder])
 
 
 def _send(there: Machine, folder: str, paths: dict[str, Path]) -> None:

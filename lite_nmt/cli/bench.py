@@ -90,7 +90,7 @@ def _emulated(args: argparse.Namespace) -> int:
 
     from lite_nmt.bench.board import estimate
     from lite_nmt.bench.emulated import count, differences, find_emulator
-    from lite_nmt.bench.host import Worker
+    from lite_nmt.bench.host import translations
     from lite_nmt.errors import LiteNmtError
 
     if args.threads > 1:
@@ -103,10 +103,7 @@ def _emulated(args: argparse.Namespace) -> int:
             _say(f"counting {entry.name}")
             beam = [] if args.beam is None else [str(args.beam)]
             counts = count(emulator, "lite_nmt.bench.guest:subject", [entry.kind, entry.path, *beam], lines)
-            worker = Worker(entry, 1)
-            worker.ask("prepare", decode={} if args.beam is None else {"beam": args.beam}, lines=lines)
-            here = worker.ask("text")["text"]
-            worker.stop()
+            here = translations(entry, lines, args.beam)
             rows.append((entry, counts, estimate(counts), differences(here, counts.translations)))
     if args.json:
         shown = [
@@ -157,7 +154,9 @@ def _text(args: argparse.Namespace, most: int) -> tuple[list[str], list[str]]:
         with path.open("rb") as stream:
             sides.append(list(read_lines(stream, str(path)))[: args.sentences or most])
     source, references = sides
-    if len(source) != len(references) or not source:
+    if not source:
+        raise LiteNmtError(f"{args.data / args.split}.{languages[0][0]} is empty; there is nothing to translate.")
+    if len(source) != len(references):
         raise LiteNmtError(
             f"{args.data} has {len(source)} and {len(references)} sentences in {args.split}.*; make them agree."
         )
@@ -215,18 +214,20 @@ def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = Tru
         for compute in QUANTIZATIONS:
             folder = scratch / f"{len(list(scratch.iterdir()))}"
             convert(Path(target), folder / "model", compute)
-            for file, content in checkpoint.load(Path(target)).vocabulary.files().items():
+            vocabulary = checkpoint.load(Path(target)).vocabulary.files()
+            for file, content in vocabulary.items():
                 (folder / file).write_bytes(content)
             (folder / "decode.json").write_text(json.dumps(dataclasses.asdict(config.decode)))
             name = f"{Path(target).name}, CTranslate2 {compute}"
-            entries.append(Entry(name, "ctranslate2", f"{folder}:{compute}", folder_bytes(folder / "model"), mult_adds))
+            size = folder_bytes(folder / "model") + sum(map(len, vocabulary.values()))
+            entries.append(Entry(name, "ctranslate2", f"{folder}:{compute}", size, mult_adds))
     return entries
 
 
 def _print(results: Sequence[Result], threads: int) -> None:
     from rich.table import Table
 
-    from lite_nmt.cli.console import console
+    from lite_nmt.cli.console import show
     from lite_nmt.profiling.budget import quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
@@ -253,13 +254,13 @@ def _print(results: Sequence[Result], threads: int) -> None:
             f"{result.rss / 1e6:.0f}",
             f"{result.peak / 1e6:.0f}",
         )
-    console().print(table)
+    show(table)
 
 
 def _print_emulated(rows: Sequence[tuple[Entry, Counts, Estimate, list[Difference]]], count: int) -> None:
     from rich.table import Table
 
-    from lite_nmt.cli.console import console
+    from lite_nmt.cli.console import show
     from lite_nmt.profiling.budget import quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
@@ -291,7 +292,7 @@ def _print_emulated(rows: Sequence[tuple[Entry, Counts, Estimate, list[Differenc
             f"{guess.sentences_per_second:.0f}",
             f"all {count}" if not differ else f"{count - len(differ)} of {count}",
         )
-    console().print(table)
+    show(table)
 
 
 def _spread(of: Spread) -> str:

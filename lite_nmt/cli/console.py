@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 def console() -> Console:
@@ -16,3 +17,10 @@ def console() -> Console:
     if not output.is_terminal:
         output.width = 1000
     return output
+
+
+def show(table: Table) -> None:
+    """Print a table whole: in a terminal that is too narrow its lines break, but no figure is cut."""
+    output = console()
+    output.width = max(output.width, output.measure(table, options=output.options.update(width=1000)).maximum)
+    output.print(table)

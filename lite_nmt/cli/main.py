@@ -39,11 +39,11 @@ VERBS = (
 
 # The extra that brings a package which only some verbs need.
 EXTRAS = {
-    **dict.fromkeys(("torch", "sacrebleu", "safetensors", "rich", "matplotlib", "sklearn", "zstandard"), "train"),
+    **dict.fromkeys(("torch", "safetensors", "matplotlib", "sklearn", "zstandard"), "train"),
     **dict.fromkeys(("onnx_ir", "onnxscript", "onnx"), "export"),
     "onnxruntime": "runtime",
     "fvcore": "profile",
-    "ctranslate2": "bench",
+    **dict.fromkeys(("sacrebleu", "rich", "ctranslate2"), "bench"),  # of train too, but without PyTorch
     "executorch": "executorch",
 }
 

@@ -57,7 +57,7 @@ def test_a_worker_that_fails_is_one_sentence(exported: Path, tmp_path: Path) -> 
     assert str(caught.value).startswith(f"none could not be measured: {tmp_path} holds no checkpoint: ")
     with pytest.raises(LiteNmtError) as caught:
         measure([entry("b", exported)], LINES, decode={"beam": 999}, rounds=2)
-    assert str(caught.value).startswith("b could not be measured: decode.beam is 999; with this vocabulary")
+    assert str(caught.value).startswith("b could not be measured: decode.beam is 999; among the ")
     worker = Worker(entry("b", exported), 1)
     worker.process.kill()
     worker.process.wait()

@@ -62,7 +62,7 @@ def test_a_bundle_says_what_it_is(teacher: Path, compressed: Path, made: Path) -
     assert said["parameters"] == {count: total.parameters(count) for count in ("paper", "full")}
     assert said["checkpoint"] == origin.checksum
     assert said["sha256"] == digest(said)
-    names = "encoder step greedy begin advance beam".split()
+    names = ["encoder", "step", "greedy", "begin", "advance", "beam"]
     graphs = {*(f"{name}.onnx" for name in names), "weights.bin", "source.spm"}
     assert set(said["files"]) == graphs
     if precision == "kmeans":  # there were no pairs to translate

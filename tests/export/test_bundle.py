@@ -333,7 +333,7 @@ def test_a_folder_is_replaced_only_by_a_whole_one(
     folder: Path, whole: tuple[Config, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(folder)
-    calls = iter([None, OSError(28, "No space left on device")])
+    calls = iter([None, OSError(28, "No space left on device"), None, KeyboardInterrupt()])
 
     def full(descriptor: int) -> None:
         if error := next(calls):
@@ -343,7 +343,10 @@ def test_a_folder_is_replaced_only_by_a_whole_one(
         patch.setattr(os, "fsync", full)
         with pytest.raises(LiteNmtError, match=r"the disk is full; what was saved before is whole\."):
             write(folder, (whole[0], {**whole[1], WEIGHTS: b"new"}))
+        with pytest.raises(KeyboardInterrupt):
+            write(folder, (whole[0], {**whole[1], WEIGHTS: b"new"}))
     assert contents(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     write(folder, (whole[0], {**whole[1], WEIGHTS: b"new"}))
     assert contents(folder)[WEIGHTS] == b"new"
     bundle.load(folder)
