@@ -177,14 +177,13 @@ def export_graphs(
 
     limited = {"max_length": decode.max_length, "min_length": decode.min_length}
     scored = {"length_penalty": decode.length_penalty}
-    wide_start = {**limited, **scored, "beam": decode.beam}
     return {
         ENCODER: encoder,
         STEP: step,
         GREEDY: _search(started(begin, greedy_step, **limited, **scored), greedy_step, end),
-        BEGIN: _begin(started(beam_begin, beam_step, **wide_start), beam_step),
-        ADVANCE: _advance(beam_step.clone(), limited | scored),
-        BEAM: _search(started(beam_begin, beam_step, **wide_start), beam_step),
+        BEGIN: _begin(started(beam_begin, beam_step, **limited, beam=decode.beam), beam_step),
+        ADVANCE: _advance(beam_step.clone()),
+        BEAM: _search(started(beam_begin, beam_step, **limited, **scored, beam=decode.beam), beam_step),
     }
 
 
@@ -209,7 +208,10 @@ def _start(encoder: ir.Model, before: Sequence[ir.Model], step: ir.Model, defaul
     graph = encoder.graph
     known = {str(value.name): value for value in (*graph.inputs, *graph.outputs)}
     graph.outputs.clear()
-    known |= _defaults(graph, defaults)
+    for name, default in defaults.items():
+        kind = np.float32 if name == "length_penalty" else np.int64
+        known[name] = constant(graph, name, np.array(default, kind))
+        graph.inputs.append(known[name])
     if "beam" in known:
         zero, one = (constant(graph, f"begin.{i}", np.array(i, np.int64)) for i in (0, 1))
         known["slots"] = _node(graph, "Range", [zero, known["beam"], one])[0]
@@ -223,22 +225,16 @@ def _start(encoder: ir.Model, before: Sequence[ir.Model], step: ir.Model, defaul
     return Start(encoder, known, first)
 
 
-def _defaults(graph: ir.Graph, defaults: Mapping[str, float]) -> dict[str, ir.Value]:
-    """Give a graph scalar inputs that a caller may leave out."""
-    values = {}
-    for name, default in defaults.items():
-        kind = np.float32 if name == "length_penalty" else np.int64
-        values[name] = constant(graph, name, np.array(default, kind))
-        graph.inputs.append(values[name])
-    return values
-
-
 def _begin(start: Start, step: ir.Model) -> ir.Model:
     """A search up to its first step, for callers who take the steps themselves.
 
-    Its outputs are the step's inputs, by name, but for those that are its own inputs.
+    Its outputs are the step's inputs, by name, but for those that are its own inputs. These have no defaults: from Java
+    ONNX Runtime takes no other value for an input that has one.
     """
     graph = start.model.graph
+    for value in graph.inputs:
+        if graph.initializers.pop(str(value.name), None):
+            value.const_value = None
     for name in [str(value.name) for value in step.graph.inputs[1:]]:
         if start.known[name] not in graph.inputs:
             output = _node(graph, "Identity", [start.known[name]])[0]
@@ -249,17 +245,13 @@ def _begin(start: Start, step: ir.Model) -> ir.Model:
     return start.model
 
 
-def _advance(step: ir.Model, defaults: Mapping[str, float]) -> ir.Model:
+def _advance(step: ir.Model) -> ir.Model:
     """One step of a search: whether it goes on, and ``next.NAME`` of each input that it changes."""
     graph = step.graph
     going, *values = graph.outputs
     going.name = "going_on"
     for before, after in zip(graph.inputs[1 : 1 + len(values)], values, strict=True):
         after.name = f"next.{before.name}"
-    for value in [value for value in graph.inputs if value.name in defaults]:
-        name = str(value.name)
-        graph.inputs.remove(value)
-        value.replace_all_uses_with(_defaults(graph, {name: defaults[name]})[name])
     NameFixPass()(step)
     return step
 

@@ -91,9 +91,16 @@ def check_steps(engine: OnnxEngine, decode: DecodeConfig) -> None:
     """A search whose steps are taken from outside finds what the whole one does."""
     given = sources(3)
     begin, advance = engine.session(BEGIN), engine.session(ADVANCE)
-    feeds: dict[str, Any] = {"source": np.array(pad(given), np.int64)}
+    feeds: dict[str, Any] = {
+        "source": np.array(pad(given), np.int64),
+        "beam": np.array(decode.beam),
+        "max_length": np.array(decode.max_length),
+        "min_length": np.array(decode.min_length),
+        "length_penalty": np.array(decode.length_penalty, np.float32),
+    }
     names = [value.name for value in begin.get_outputs()]
-    feeds |= zip(names, begin.run(None, {**feeds, "beam": np.array(decode.beam)}), strict=True)
+    inputs = {value.name: feeds[value.name] for value in begin.get_inputs()}
+    feeds |= zip(names, begin.run(None, inputs), strict=True)
     assert {value.name for value in advance.get_inputs()} <= {*feeds, "position"}  # no more is needed
     for position in range(99):
         wanted = {value.name: feeds[value.name] for value in advance.get_inputs() if value.name in feeds}
