@@ -87,6 +87,7 @@ class Translator(
             }
             found += one
             texts += target.decode(one.tokens)
+            onPartial(joined(texts))
             if (one.cancelled) break
         }
         translation(joined(texts), found)

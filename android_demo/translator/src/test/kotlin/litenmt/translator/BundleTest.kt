@@ -37,7 +37,7 @@ class BundleTest {
         }
     }
 
-    private fun contents() = folder.listFiles()!!.associate { it.name to it.readBytes().toList() }
+    private fun contents() = folder.listFiles()!!.associate { it.name to sha256(it.readBytes()) }
 
     /** An import of this zip is refused, and changes nothing. */
     private fun refused(zip: File, room: (File) -> Long = { Long.MAX_VALUE }): String {
@@ -52,6 +52,7 @@ class BundleTest {
     private fun refused(files: Map<String, ByteArray>): String = refused(zipped(files))
 
     /** The manifest, altered by someone who renewed its checksum. */
+    @Suppress("UNCHECKED_CAST")
     private fun resealed(change: (MutableMap<String, Any?>) -> Unit): ByteArray {
         val said = mutable(Json.parse(String(whole.getValue(Manifest.NAME)))) as MutableMap<String, Any?>
         change(said)
@@ -65,12 +66,15 @@ class BundleTest {
     private fun MutableMap<String, Any?>.inner(vararg path: String) =
         path.fold(this) { inner, key -> inner[key] as MutableMap<String, Any?> }
 
+    private fun ByteArray.replaced(old: String, new: String): ByteArray =
+        String(this, Charsets.ISO_8859_1).replace(old, new).toByteArray(Charsets.ISO_8859_1)
+
     private fun altered(change: (MutableMap<String, Any?>) -> Unit) = whole + (Manifest.NAME to resealed(change))
 
     @Test
     fun `a whole one says what it is`() {
         val bundle = Bundle.open(folder)
-        assertEquals(whole.mapValues { it.value.toList() }, contents())
+        assertEquals(whole.mapValues { sha256(it.value) }, contents())
         assertEquals("de" to "en", bundle.manifest.source to bundle.manifest.target)
         assertEquals(whole.filterKeys { it != Manifest.NAME }.values.sumOf { it.size.toLong() }, bundle.manifest.bytes)
         assertTrue(bundle.manifest.multAdds.full > bundle.manifest.multAdds.paper)
@@ -168,18 +172,15 @@ class BundleTest {
         assertTrue("is longer than" in refused(whole + (WEIGHTS to bomb)))
         // Of this one the zip's own directory lies too.
         val zip = zipped(small + (WEIGHTS to bomb) + (Manifest.NAME to resealed { it.inner("files")[WEIGHTS] = listed + ("bytes" to 200) }))
-        val content = zip.readBytes()
-        val size = listOf(0, 8, 16, 24).map { (bomb.size shr it).toByte() }
-        val lie = listOf(200.toByte(), 0, 0, 0)
-        for (i in 0..content.size - 4) if (content.slice(i until i + 4) == size) lie.forEachIndexed { j, byte -> content[i + j] = byte }
-        zip.writeBytes(content)
+        val size = listOf(bomb.size, 200).map { size -> String(CharArray(4) { (size shr (8 * it) and 255).toChar() }) }
+        zip.writeBytes(zip.readBytes().replaced(size[0], size[1]))
         refused(zip)
     }
 
     @Test
     fun `a member that is there twice is refused`() {
         val zip = zipped(whole + ("weights.bim" to whole.getValue(WEIGHTS)))
-        zip.writeBytes(String(zip.readBytes(), Charsets.ISO_8859_1).replace("weights.bim", WEIGHTS).toByteArray(Charsets.ISO_8859_1))
+        zip.writeBytes(zip.readBytes().replaced("weights.bim", WEIGHTS))
         refused(zip)
     }
 
@@ -191,7 +192,7 @@ class BundleTest {
 
     @Test
     fun `a graph that wants a file of the phone's is not opened`() {
-        val graph = String(whole.getValue(GREEDY), Charsets.ISO_8859_1).replace(WEIGHTS, "weights.bim").toByteArray(Charsets.ISO_8859_1)
+        val graph = whole.getValue(GREEDY).replaced(WEIGHTS, "weights.bim")
         val files = listOf(GREEDY, BEAM, BEGIN, ADVANCE).filter { it in whole }
         val said = altered { for (name in files) it.inner("files")[name] = mapOf("bytes" to graph.size, "sha256" to sha256(graph)) }
         val bundle = Bundle.unpack(zipped(said + files.associateWith { graph }), folder)

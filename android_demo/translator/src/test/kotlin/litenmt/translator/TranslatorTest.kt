@@ -21,20 +21,35 @@ class TranslatorTest {
     private fun check(name: String, said: Map<*, *>, found: Translation) {
         assertEquals("$name: ${said.text("text")}", said.ints("tokens"), found.tokens)
         assertEquals(said.text("translation"), found.text)
-        assertEquals((said["score"] as Number).spelling.toFloat(), found.score, 1e-3f)
+        assertEquals((said["score"] as Number).spelling.toFloat(), found.score, 1e-4f)
         assertFalse(found.cancelled)
     }
 
     @Test
-    fun `the Python runtime's tokens, in one call and streaming`() {
+    fun `the Python runtime's tokens`() {
+        for (said in expected) Translator(bundle(said), threads = 1).use { translator ->
+            var others = 0
+            for (case in said.list("cases")) {
+                val beam = (case["beam"] as Number).spelling.toInt()
+                val found = translator.translate(case.text("text"), beam)
+                if (said["exact"] == true) check("${said.text("folder")}, beam $beam", case, found)
+                else if (case.ints("tokens") != found.tokens) others++
+            }
+            assertTrue("$others differ", others <= said.list("cases").size / 20)
+        }
+    }
+
+    @Test
+    fun `step by step it is the same`() {
         for (said in expected) Translator(bundle(said), threads = 1).use { translator ->
             for (case in said.list("cases")) {
                 val beam = (case["beam"] as Number).spelling.toInt()
-                val name = "${said.text("folder")}, beam $beam"
-                check(name, case, translator.translate(case.text("text"), beam))
                 var last = ""
-                check("$name, streaming", case, translator.translate(case.text("text"), beam) { last = it })
-                if (beam == 1) assertEquals(case.text("translation"), last)
+                val steps = translator.translate(case.text("text"), beam) { last = it }
+                val once = translator.translate(case.text("text"), beam)
+                assertEquals("$beam: ${case.text("text")}", once.tokens, steps.tokens)
+                assertEquals(once.score, steps.score, 1e-4f)
+                assertEquals(steps.text, last)
             }
         }
     }
@@ -67,7 +82,7 @@ class TranslatorTest {
         val streamed = AtomicInteger()
         val found = translator.translate(text, cancelled = { streamed.get() >= 3 }) { streamed.incrementAndGet() }
         assertTrue(found.cancelled)
-        assertEquals(3, streamed.get())
+        assertEquals(4, streamed.get()) // and once all that there is
         assertEquals(3, found.tokens.size)
         assertTrue(found.score.isNaN())
         val long = "Ein Hund läuft über die Wiese und ein Mann sitzt auf einer Bank. ".repeat(200)
