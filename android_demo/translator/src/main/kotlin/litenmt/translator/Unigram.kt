@@ -28,6 +28,6 @@ internal class Unigram(ids: Map<String, Int>, private val scores: FloatArray) : 
             if (!single) offer(start, next, unknown)
             start = next
         }
-        return generateSequence(text.length) { from[it] }.takeWhile { it > 0 }.toList().reversed()
+        return generateSequence(text.length) { from[it] }.takeWhile { it > 0 }.toList().asReversed()
     }
 }
