@@ -52,6 +52,7 @@ class Manifest internal constructor(
 
         /** So large that no sum of what a manifest can hold overflows. */
         private const val LARGEST_NUMBER = 1L shl 50
+        private const val FIRST_BUT_EOS = 3 // pad, unk and bos are never said
         private const val FORMAT = "lite-nmt bundle"
         private const val VERSION = "1"
         private val FILE = Regex("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -108,7 +109,7 @@ class Manifest internal constructor(
                 root.whole("config.vocabulary.max_length", 1L..100_000L).toInt(),
                 root.text("config.description"),
                 joint,
-                (root.whole("config.vocabulary.target", 8L..1_000_000L) / 2 - 2).toInt(),
+                largestBeam(root),
                 Lengths(
                     root.whole("config.decode.min_length"),
                     root.whole("config.decode.max_length"),
@@ -116,6 +117,14 @@ class Manifest internal constructor(
                 ),
                 files,
             )
+        }
+
+        /** So many continuations are compared that twice the beam must be among them. */
+        private fun largestBeam(root: Map<*, *>): Int {
+            val shortlist = root["shortlist"] as? Map<*, *>
+            val among = if (shortlist?.get("least") != null) root.whole("shortlist.least", 1L..1_000_000L)
+            else root.whole("config.vocabulary.target", 8L..1_000_000L) - FIRST_BUT_EOS
+            return (among / 2).toInt()
         }
 
         private fun listed(name: String, said: Map<*, *>?): Listed {

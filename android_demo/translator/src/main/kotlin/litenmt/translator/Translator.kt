@@ -101,9 +101,13 @@ class Translator(
 
     private val longest = maxOf(bundle.manifest.maxLength - 1, 1) // without the end marker
 
+    /** Whether the steps can be taken with another beam than the bundle's: not where their graph has a default. */
+    private val anyBeam = graphs.has(ADVANCE) && "beam" in graphs[BEGIN].inputNames
+
     private fun search(beam: Int, streams: Boolean): Search = when {
-        streams && graphs.has(ADVANCE) || beam != bundle.manifest.beam && beam > 1 && graphs.has(ADVANCE) -> steps
+        streams && graphs.has(ADVANCE) && (anyBeam || beam == bundle.manifest.beam) -> steps
         beam == 1 || beam == bundle.manifest.beam -> whole
+        anyBeam -> steps
         else -> throw IllegalArgumentException("beam is $beam; this bundle holds a beam of ${bundle.manifest.beam}, or 1.")
     }
 
