@@ -135,7 +135,14 @@ def expected(path: Path, lines: list[str]) -> dict[str, Any]:
 def tokens(folder: Path, kind: str, lines: list[str]) -> dict[str, Any]:
     """A model of this kind, and what SentencePiece itself makes of nasty texts and of nasty tokens."""
     model = io.BytesIO()
-    special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "byte_fallback": True, "minloglevel": 2}
+    special: dict[str, Any] = {
+        "pad_id": 0,
+        "unk_id": 1,
+        "bos_id": 2,
+        "eos_id": 3,
+        "byte_fallback": True,
+        "minloglevel": 2,
+    }
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
         model_writer=model,
