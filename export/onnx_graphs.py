@@ -228,7 +228,7 @@ def _start(encoder: ir.Model, before: Sequence[ir.Model], step: ir.Model, defaul
 def _begin(start: Start, step: ir.Model) -> ir.Model:
     """A search up to its first step, for callers who take the steps themselves.
 
-    Its outputs are the step's inputs, by name, but for those that are its own inputs. These have no defaults: from Java
+    Its outputs are the step's inputs, by name, but for those that the caller has. Its inputs have no defaults: from Java
     ONNX Runtime takes no other value for an input that has one.
     """
     graph = start.model.graph
@@ -236,10 +236,11 @@ def _begin(start: Start, step: ir.Model) -> ir.Model:
         if graph.initializers.pop(str(value.name), None):
             value.const_value = None
     for name in [str(value.name) for value in step.graph.inputs[1:]]:
-        if start.known[name] not in graph.inputs:
-            output = _node(graph, "Identity", [start.known[name]])[0]
-            output.type, output.shape = start.known[name].type, start.known[name].shape
-            start.known[name].name, output.name = f"before.{name}", name
+        known = start.known.get(name)
+        if known is not None and known not in graph.inputs:
+            output = _node(graph, "Identity", [known])[0]
+            output.type, output.shape = known.type, known.shape
+            known.name, output.name = f"before.{name}", name
             graph.outputs.append(output)
     NameFixPass()(start.model)
     return start.model
