@@ -1,0 +1,173 @@
+"""Make the Android app: ``python -m android_demo.tools.apk --bundle BUNDLE [--abi ABI] [--runtime AAR] [--out APK]``.
+
+Debian's aapt2, zipalign and apksigner, and what Maven Central has: no Android SDK, no Gradle. Android Studio builds the
+same sources from the project beside this folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from android_demo.tools.debian import run
+from android_demo.tools.fetch import CACHE, DEMO, fetch, version
+from android_demo.tools.kotlin import class_path, compile_kotlin
+from lite_nmt.errors import LiteNmtError
+
+ABIS = ("arm64-v8a", "x86_64")
+APP = DEMO / "app/src/main"
+TRANSLATOR = DEMO / "translator/src/main/kotlin"
+DESUGAR = DEMO / "tools/Desugar.java"
+KEY = CACHE / "debug.p12"
+PASSWORD = "android"  # of a debug key, as the Android SDK's
+STORED = ("-0", "onnx", "-0", "bin", "-0", "spm")  # a bundle's large files: they hardly shrink
+
+
+def build(bundle: Path, abi: str, out: Path, runtime: Path | None = None) -> Path:
+    """Make, sign and verify the APK for one ABI.
+
+    Args:
+        bundle: a folder or .zip that ``lite-nmt export`` made; it becomes the app's first model.
+        runtime: ONNX Runtime's .aar; Maven Central's, if None.
+
+    Raises:
+        LiteNmtError: something could not be fetched, compiled or signed.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".android-") as name:
+        work = Path(name)
+        library = runtime or fetch("onnxruntime-android")[0]
+        with zipfile.ZipFile(library) as aar:
+            java = Path(aar.extract("classes.jar", work))
+            natives = [Path(aar.extract(file, work)) for file in aar.namelist() if _native(file, abi)]
+        if not natives:
+            raise LiteNmtError(f"{library.name} has no libraries for {abi}; it is no Android library of ONNX Runtime.")
+        base, resources = _resources(bundle, work)
+        code = _compile(resources, java, work)
+        dexes = [_dex([code], work / "app.dex"), _library_dex(java, work)]
+        return _package(base, dexes, natives, abi, out)
+
+
+def _native(file: str, abi: str) -> bool:
+    return file.startswith(f"jni/{abi}/") and file.endswith(".so")
+
+
+def _resources(bundle: Path, work: Path) -> tuple[Path, Path]:
+    """The APK without code, and the numbers of its resources as Kotlin."""
+    _say("resources")
+    assets = work / "assets/bundle"
+    if bundle.is_dir():
+        shutil.copytree(bundle, assets)
+    elif zipfile.is_zipfile(bundle):
+        shutil.unpack_archive(bundle, assets, "zip")
+    if not (assets / "manifest.json").exists():
+        raise LiteNmtError(f"{bundle} is no bundle; lite-nmt export makes one.")
+    base, symbols = work / "base.apk", work / "R.txt"
+    run("aapt2", "compile", "--dir", APP / "res", "-o", work / "res.zip", purpose="compile the resources")
+    run(
+        *("aapt2", "link", "-o", base, "-I", *fetch("android-all"), "--manifest", APP / "AndroidManifest.xml"),
+        *("--output-text-symbols", symbols, "--min-sdk-version", version("minSdk")),
+        *("--target-sdk-version", version("targetSdk"), "--version-code", version("code")),
+        *("--version-name", version("name"), "-A", work / "assets", *STORED, work / "res.zip"),
+        purpose="link the resources",
+    )
+    kotlin = work / "R.kt"
+    kotlin.write_text(_resource_numbers(symbols.read_text()))
+    return base, kotlin
+
+
+def _resource_numbers(symbols: str) -> str:
+    kinds: dict[str, list[str]] = {}
+    for line in symbols.splitlines():
+        form, kind, name, value = line.split(" ", 3)
+        if form == "int":
+            kinds.setdefault(kind, []).append(f"const val {name} = {value}")
+    objects = (f"object {kind} {{\n{chr(10).join(lines)}\n}}" for kind, lines in kinds.items())
+    return '@file:Suppress("ktlint")\npackage litenmt.app\nobject R {\n' + "\n".join(objects) + "\n}\n"
+
+
+def _compile(resources: Path, java: Path, work: Path) -> Path:
+    _say("Kotlin")
+    sources = [TRANSLATOR, APP / "kotlin", resources]
+    return compile_kotlin(sources, [java, *fetch("android-all")], work / "app.jar")
+
+
+def _library_dex(java: Path, work: Path) -> Path:
+    """ONNX Runtime's classes and Kotlin's library, made once."""
+    recipe = hashlib.sha256(java.read_bytes() + DESUGAR.read_bytes() + fetch("kotlin-stdlib")[0].read_bytes())
+    kept = CACHE / f"dex/{recipe.hexdigest()}.dex"
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        _dex([java, *fetch("kotlin-stdlib")], work / "library.dex").replace(kept)
+    return kept
+
+
+def _dex(jars: Sequence[Path], dex: Path) -> Path:
+    _say(f"dex of {', '.join(jar.name for jar in jars)}")
+    classes = dex.with_suffix("")
+    tools = class_path(fetch("kotlin-compiler", "kotlin-stdlib"))
+    run("java", "-cp", tools, DESUGAR, classes, *jars, purpose="rewrite lambdas")
+    run(
+        *("java", "-Xss8m", "-cp", *fetch("dalvik-dx"), "com.android.dx.command.Main", "--dex"),
+        *(f"--min-sdk-version={version('minSdk')}", f"--output={dex}", classes),
+        purpose="make the dex",
+    )
+    return dex
+
+
+def _package(base: Path, dexes: Sequence[Path], natives: Sequence[Path], abi: str, out: Path) -> Path:
+    _say(f"{out}")
+    with zipfile.ZipFile(base, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as apk:
+        for number, dex in enumerate(dexes, start=1):
+            apk.write(dex, f"classes{number if number > 1 else ''}.dex")
+        for file in natives:  # compressed: 25 MB of ONNX Runtime become 10; Android unpacks them as it installs
+            apk.write(file, f"lib/{abi}/{file.name}")
+    run("zipalign", "-f", "4", base, out, purpose="align the APK")
+    if not KEY.exists():
+        _make_key()
+    key = ("--ks", KEY, "--ks-pass", f"pass:{PASSWORD}")
+    run("apksigner", "sign", *key, "--v1-signing-enabled=false", "--v4-signing-enabled=false", out, purpose="sign")
+    run("apksigner", "verify", out, purpose="verify the signature")
+    return out
+
+
+def _make_key() -> None:
+    part = KEY.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    run(
+        *("keytool", "-genkeypair", "-keystore", part, "-storetype", "PKCS12", "-storepass", PASSWORD),
+        *("-alias", "debug", "-keyalg", "RSA", "-keysize", "2048", "-validity", "10000", "-dname", "CN=Debug"),
+        purpose="make a debug key",
+    )
+    part.replace(KEY)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m android_demo.tools.apk", description="Make the Android app.")
+    parser.add_argument("--bundle", type=Path, required=True, help="folder or .zip of lite-nmt export")
+    parser.add_argument("--abi", choices=ABIS, default=ABIS[0], help=f"default: {ABIS[0]}")
+    parser.add_argument("--runtime", type=Path, metavar="AAR", help="ONNX Runtime's; default: Maven Central's")
+    parser.add_argument("--out", type=Path, metavar="APK", help="default: android_demo/build/lite-nmt-ABI.apk")
+    args = parser.parse_args(argv)
+    try:
+        apk = build(args.bundle, args.abi, args.out or DEMO / f"build/lite-nmt-{args.abi}.apk", args.runtime)
+    except LiteNmtError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{apk}: {apk.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
