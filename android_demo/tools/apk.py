@@ -1,4 +1,4 @@
-"""Make the Android app: ``python -m android_demo.tools.apk --bundle BUNDLE [--abi ABI] [--runtime AAR] [--out APK]``.
+"""Make the Android app: ``python -m android_demo.tools.apk --bundle BUNDLE [--abi ABI ...] [--runtime AAR]``.
 
 Debian's aapt2, zipalign and apksigner, and what Maven Central has: no Android SDK, no Gradle. Android Studio builds the
 same sources from the project beside this folder.
@@ -7,7 +7,6 @@ same sources from the project beside this folder.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shutil
 import sys
 import tempfile
@@ -18,19 +17,20 @@ from pathlib import Path
 from android_demo.tools.debian import run
 from android_demo.tools.fetch import CACHE, DEMO, fetch, version
 from android_demo.tools.kotlin import class_path, compile_kotlin
+from android_demo.tools.shrink import shrink
 from lite_nmt.errors import LiteNmtError
 
 ABIS = ("arm64-v8a", "x86_64")
 APP = DEMO / "app/src/main"
 TRANSLATOR = DEMO / "translator/src/main/kotlin"
-DESUGAR = DEMO / "tools/Desugar.java"
+PACKAGE = "litenmt.app"
 KEY = CACHE / "debug.p12"
 PASSWORD = "android"  # of a debug key, as the Android SDK's
-STORED = ("-0", "onnx", "-0", "bin", "-0", "spm")  # a bundle's large files: they hardly shrink
+STORED = ("-0", ".onnx", "-0", ".bin", "-0", ".spm")  # a bundle's large files: they hardly shrink
 
 
-def build(bundle: Path, abi: str, out: Path, runtime: Path | None = None) -> Path:
-    """Make, sign and verify the APK for one ABI.
+def build(bundle: Path, abis: Sequence[str], folder: Path, runtime: Path | None = None) -> list[Path]:
+    """Make, sign and verify an APK for each ABI.
 
     Args:
         bundle: a folder or .zip that ``lite-nmt export`` made; it becomes the app's first model.
@@ -39,19 +39,21 @@ def build(bundle: Path, abi: str, out: Path, runtime: Path | None = None) -> Pat
     Raises:
         LiteNmtError: something could not be fetched, compiled or signed.
     """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".android-") as name:
+    folder.mkdir(parents=True, exist_ok=True)
+    library = runtime or fetch("onnxruntime-android")[0]
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as name, zipfile.ZipFile(library) as aar:
         work = Path(name)
-        library = runtime or fetch("onnxruntime-android")[0]
-        with zipfile.ZipFile(library) as aar:
-            java = Path(aar.extract("classes.jar", work))
-            natives = [Path(aar.extract(file, work)) for file in aar.namelist() if _native(file, abi)]
-        if not natives:
-            raise LiteNmtError(f"{library.name} has no libraries for {abi}; it is no Android library of ONNX Runtime.")
+        java = Path(aar.extract("classes.jar", work))
         base, resources = _resources(bundle, work)
         code = _compile(resources, java, work)
-        dexes = [_dex([code], work / "app.dex"), _library_dex(java, work)]
-        return _package(base, dexes, natives, abi, out)
+        dex = _dex([code, java, *fetch("kotlin-stdlib")], work)
+        made = []
+        for abi in abis:
+            natives = [Path(aar.extract(file, work)) for file in aar.namelist() if _native(file, abi)]
+            if not natives:
+                raise LiteNmtError(f"{library.name} has no libraries for {abi}; take ONNX Runtime's Android library.")
+            made.append(_package(base, dex, natives, abi, folder / f"lite-nmt-{abi}.apk"))
+        return made
 
 
 def _native(file: str, abi: str) -> bool:
@@ -69,9 +71,12 @@ def _resources(bundle: Path, work: Path) -> tuple[Path, Path]:
     if not (assets / "manifest.json").exists():
         raise LiteNmtError(f"{bundle} is no bundle; lite-nmt export makes one.")
     base, symbols = work / "base.apk", work / "R.txt"
+    manifest = work / "AndroidManifest.xml"  # Gradle wants the package in its own file
+    text = (APP / "AndroidManifest.xml").read_text()
+    manifest.write_text(text.replace("<manifest", f'<manifest package="{PACKAGE}"'))
     run("aapt2", "compile", "--dir", APP / "res", "-o", work / "res.zip", purpose="compile the resources")
     run(
-        *("aapt2", "link", "-o", base, "-I", *fetch("android-all"), "--manifest", APP / "AndroidManifest.xml"),
+        *("aapt2", "link", "-o", base, "-I", *fetch("android-all"), "--manifest", manifest),
         *("--output-text-symbols", symbols, "--min-sdk-version", version("minSdk")),
         *("--target-sdk-version", version("targetSdk"), "--version-code", version("code")),
         *("--version-name", version("name"), "-A", work / "assets", *STORED, work / "res.zip"),
@@ -89,7 +94,7 @@ def _resource_numbers(symbols: str) -> str:
         if form == "int":
             kinds.setdefault(kind, []).append(f"const val {name} = {value}")
     objects = (f"object {kind} {{\n{chr(10).join(lines)}\n}}" for kind, lines in kinds.items())
-    return '@file:Suppress("ktlint")\npackage litenmt.app\nobject R {\n' + "\n".join(objects) + "\n}\n"
+    return f"package {PACKAGE}\n\nobject R {{\n" + "\n".join(objects) + "\n}\n"
 
 
 def _compile(resources: Path, java: Path, work: Path) -> Path:
@@ -98,21 +103,12 @@ def _compile(resources: Path, java: Path, work: Path) -> Path:
     return compile_kotlin(sources, [java, *fetch("android-all")], work / "app.jar")
 
 
-def _library_dex(java: Path, work: Path) -> Path:
-    """ONNX Runtime's classes and Kotlin's library, made once."""
-    recipe = hashlib.sha256(java.read_bytes() + DESUGAR.read_bytes() + fetch("kotlin-stdlib")[0].read_bytes())
-    kept = CACHE / f"dex/{recipe.hexdigest()}.dex"
-    if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
-        _dex([java, *fetch("kotlin-stdlib")], work / "library.dex").replace(kept)
-    return kept
-
-
-def _dex(jars: Sequence[Path], dex: Path) -> Path:
-    _say(f"dex of {', '.join(jar.name for jar in jars)}")
-    classes = dex.with_suffix("")
+def _dex(jars: Sequence[Path], work: Path) -> Path:
+    _say("dex")
+    classes, dex = work / "classes", work / "classes.dex"
     tools = class_path(fetch("kotlin-compiler", "kotlin-stdlib"))
-    run("java", "-cp", tools, DESUGAR, classes, *jars, purpose="rewrite lambdas")
+    run("java", "-cp", tools, DEMO / "tools/Desugar.java", classes, *jars, purpose="rewrite lambdas")
+    shrink(classes)
     run(
         *("java", "-Xss8m", "-cp", *fetch("dalvik-dx"), "com.android.dx.command.Main", "--dex"),
         *(f"--min-sdk-version={version('minSdk')}", f"--output={dex}", classes),
@@ -121,14 +117,14 @@ def _dex(jars: Sequence[Path], dex: Path) -> Path:
     return dex
 
 
-def _package(base: Path, dexes: Sequence[Path], natives: Sequence[Path], abi: str, out: Path) -> Path:
+def _package(base: Path, dex: Path, natives: Sequence[Path], abi: str, out: Path) -> Path:
     _say(f"{out}")
-    with zipfile.ZipFile(base, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as apk:
-        for number, dex in enumerate(dexes, start=1):
-            apk.write(dex, f"classes{number if number > 1 else ''}.dex")
+    loose = shutil.copy(base, base.with_name(out.name))
+    with zipfile.ZipFile(loose, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as apk:
+        apk.write(dex, dex.name)
         for file in natives:  # compressed: 25 MB of ONNX Runtime become 10; Android unpacks them as it installs
             apk.write(file, f"lib/{abi}/{file.name}")
-    run("zipalign", "-f", "4", base, out, purpose="align the APK")
+    run("zipalign", "-f", "4", loose, out, purpose="align the APK")
     if not KEY.exists():
         _make_key()
     key = ("--ks", KEY, "--ks-pass", f"pass:{PASSWORD}")
@@ -156,16 +152,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m android_demo.tools.apk", description="Make the Android app.")
     parser.add_argument("--bundle", type=Path, required=True, help="folder or .zip of lite-nmt export")
-    parser.add_argument("--abi", choices=ABIS, default=ABIS[0], help=f"default: {ABIS[0]}")
+    parser.add_argument("--abi", nargs="+", choices=ABIS, default=ABIS[:1], help=f"default: {ABIS[0]}")
     parser.add_argument("--runtime", type=Path, metavar="AAR", help="ONNX Runtime's; default: Maven Central's")
-    parser.add_argument("--out", type=Path, metavar="APK", help="default: android_demo/build/lite-nmt-ABI.apk")
+    parser.add_argument("--out", type=Path, default=DEMO / "build", metavar="DIR", help="default: android_demo/build")
     args = parser.parse_args(argv)
     try:
-        apk = build(args.bundle, args.abi, args.out or DEMO / f"build/lite-nmt-{args.abi}.apk", args.runtime)
+        made = build(args.bundle, args.abi, args.out, args.runtime)
     except LiteNmtError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{apk}: {apk.stat().st_size / 1e6:.1f} MB")
+    for apk in made:
+        print(f"{apk}: {apk.stat().st_size / 1e6:.1f} MB")
     return 0
 
 

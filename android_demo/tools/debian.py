@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from android_demo.tools.fetch import CACHE
@@ -52,9 +51,8 @@ def _command(tool: str) -> tuple[list[str], dict[str, str] | None]:
         return [found], None
     if tool == "keytool":
         return [str(Path(_command("java")[0][0]).with_name(tool))], None
+    unpack(tool)
     folder = ROOT / tool
-    if not folder.exists():
-        _unpack(PACKAGES[tool], folder)
     if tool == "java":
         return [f"{folder}/usr/lib/jvm/java-17-openjdk-amd64/bin/java"], None
     if tool == "apksigner":
@@ -64,14 +62,18 @@ def _command(tool: str) -> tuple[list[str], dict[str, str] | None]:
     return [f"{folder}/usr/bin/{tool}"], os.environ | {"LD_LIBRARY_PATH": libraries}
 
 
-def _unpack(packages: Sequence[str], folder: Path) -> None:
+def unpack(tool: str) -> None:
+    """Fetch one of ``PACKAGES``, unless it is on PATH or was fetched before."""
+    folder = ROOT / tool
+    if shutil.which(tool) or folder.exists():
+        return
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise LiteNmtError(f"{folder.name} is missing, and without apt it cannot be fetched; put it on PATH.")
-    print(f"fetching {folder.name} from Debian", file=sys.stderr, flush=True)
+        raise LiteNmtError(f"{tool} is missing, and without apt it cannot be fetched; put it on PATH.")
+    print(f"fetching {tool} from Debian", file=sys.stderr, flush=True)
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.parent.mkdir(parents=True, exist_ok=True)
-    for package in Apt(CACHE / "apt", None).download(packages, "amd64", part / "debs"):
+    for package in Apt(CACHE / "apt", None).download(PACKAGES[tool], "amd64", part / "debs"):
         subprocess.run(["dpkg-deb", "--extract", package, part], check=True)
         package.unlink()
     for link in part.rglob("*"):  # links to /etc lead into the folder

@@ -91,7 +91,7 @@ class ModelsActivity : Screen() {
 
     private fun counted(counts: Counts) = getString(R.string.counted, millions(counts.paper), millions(counts.full))
 
-    private fun millions(count: Long) = "%.1f M".format(count / 1e6)
+    private fun millions(count: Long) = "%.1f\u00a0M".format(count / 1e6)
 
     private fun delete(name: String) {
         AlertDialog.Builder(this).setMessage(R.string.delete_question)

@@ -49,13 +49,16 @@ fun languageName(code: String): String = Locale.forLanguageTag(code).displayLang
 fun Context.pair(manifest: Manifest): String =
     getString(R.string.pair, languageName(manifest.source), languageName(manifest.target))
 
-/** A label with its value, read out as one. */
+/** A label with its value, read out as one; one above the other where letters are large. */
 fun Activity.addRow(to: ViewGroup, label: Int, value: String) {
-    val row = layoutInflater.inflate(R.layout.row, to, false)
+    val large = resources.configuration.fontScale > LARGE
+    val row = layoutInflater.inflate(if (large) R.layout.row_large else R.layout.row, to, false)
     row.findViewById<TextView>(R.id.label).setText(label)
     row.findViewById<TextView>(R.id.value).text = value
     row.contentDescription = "${getString(label)}: $value"
     to.addView(row)
 }
+
+private const val LARGE = 1.3
 
 fun visible(yes: Boolean): Int = if (yes) View.VISIBLE else View.GONE

@@ -1,0 +1,33 @@
+"""What the app's screens do that needs no Android, on this machine's JVM."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from android_demo.tools.apk import APP, TRANSLATOR
+from android_demo.tools.debian import ROOT, run
+from android_demo.tools.fetch import CACHE, catalogue, fetch
+from android_demo.tools.kotlin import COMPILER, class_path, compile_kotlin
+
+LIBRARIES = ("kotlin-stdlib", "onnxruntime", "junit", "hamcrest")
+
+
+def test_the_state_of_the_screens(exported: Path, tmp_path: Path) -> None:
+    known = catalogue()
+    needed = [alias for alias in (*COMPILER, *LIBRARIES) if not (CACHE / "maven" / known[alias].path).exists()]
+    if needed or not (shutil.which("java") or (ROOT / "java").exists()):
+        pytest.skip(f"needs {', '.join(needed) or 'java'}: python -m android_demo.tools.prepare")
+    tests = APP.parent / "test/kotlin"
+    libraries = fetch(*LIBRARIES)
+    jar = compile_kotlin([TRANSLATOR, APP / "kotlin/litenmt/app/state", tests], libraries, tmp_path / "tests.jar")
+    archive = shutil.make_archive(str(tmp_path / "bundle"), "zip", exported)
+    names = [".".join(file.relative_to(tests).with_suffix("").parts) for file in tests.rglob("*Test.kt")]
+    run(
+        *("java", "-Xss4m", "-XX:TieredStopAtLevel=1", f"-Dlitenmt.bundle={exported}", f"-Dlitenmt.zip={archive}"),
+        *("-cp", class_path([jar, *libraries]), "org.junit.runner.JUnitCore", *names),
+        purpose=f"pass the tests of {os.path.basename(tests.parent)}",
+    )
