@@ -40,13 +40,13 @@ def build(bundle: Path, abis: Sequence[str], folder: Path, runtime: Path | None 
         LiteNmtError: something could not be fetched, compiled or signed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    library = runtime or fetch("onnxruntime-android")[0]
+    library = runtime or fetch("onnxruntime-android")
     with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as name, zipfile.ZipFile(library) as aar:
         work = Path(name)
         java = Path(aar.extract("classes.jar", work))
         base, resources = _resources(bundle, work)
         code = _compile(resources, java, work)
-        dex = _dex([code, java, *fetch("kotlin-stdlib")], work)
+        dex = _dex([code, java, fetch("kotlin-stdlib")], work)
         made = []
         for abi in abis:
             natives = [Path(aar.extract(file, work)) for file in aar.namelist() if _native(file, abi)]
@@ -70,21 +70,27 @@ def _resources(bundle: Path, work: Path) -> tuple[Path, Path]:
         shutil.unpack_archive(bundle, assets, "zip")
     if not (assets / "manifest.json").exists():
         raise LiteNmtError(f"{bundle} is no bundle; lite-nmt export makes one.")
-    base, symbols = work / "base.apk", work / "R.txt"
-    manifest = work / "AndroidManifest.xml"  # Gradle wants the package in its own file
-    text = (APP / "AndroidManifest.xml").read_text()
-    manifest.write_text(text.replace("<manifest", f'<manifest package="{PACKAGE}"'))
-    run("aapt2", "compile", "--dir", APP / "res", "-o", work / "res.zip", purpose="compile the resources")
-    run(
-        *("aapt2", "link", "-o", base, "-I", *fetch("android-all"), "--manifest", manifest),
-        *("--output-text-symbols", symbols, "--min-sdk-version", version("minSdk")),
-        *("--target-sdk-version", version("targetSdk"), "--version-code", version("code")),
-        *("--version-name", version("name"), "-A", work / "assets", *STORED, work / "res.zip"),
-        purpose="link the resources",
-    )
-    kotlin = work / "R.kt"
+    symbols, kotlin = work / "R.txt", work / "R.kt"
+    base = link(work, work / "assets", "--output-text-symbols", symbols)
     kotlin.write_text(_resource_numbers(symbols.read_text()))
     return base, kotlin
+
+
+def link(work: Path, assets: Path | None, *options: str | Path) -> Path:
+    """The APK without code, made in ``work``; ``options`` are aapt2's."""
+    base, manifest = work / "base.apk", work / "AndroidManifest.xml"
+    text = (APP / "AndroidManifest.xml").read_text()  # without the package, which Gradle has in a file of its own
+    manifest.write_text(text.replace("<manifest", f'<manifest package="{PACKAGE}"'))
+    run("aapt2", "compile", "--dir", APP / "res", "-o", work / "res.zip", purpose="compile the resources")
+    packed: tuple[str | Path, ...] = ("-A", assets, *STORED) if assets else ()
+    run(
+        *("aapt2", "link", "-o", base, "-I", fetch("android-all"), "--manifest", manifest),
+        *("--min-sdk-version", version("minSdk"), "--target-sdk-version", version("targetSdk")),
+        *("--version-code", version("code"), "--version-name", version("name"), *options),
+        *(*packed, work / "res.zip"),
+        purpose="link the resources",
+    )
+    return base
 
 
 def _resource_numbers(symbols: str) -> str:
@@ -100,17 +106,17 @@ def _resource_numbers(symbols: str) -> str:
 def _compile(resources: Path, java: Path, work: Path) -> Path:
     _say("Kotlin")
     sources = [TRANSLATOR, APP / "kotlin", resources]
-    return compile_kotlin(sources, [java, *fetch("android-all")], work / "app.jar")
+    return compile_kotlin(sources, [java, fetch("android-all")], work / "app.jar")
 
 
 def _dex(jars: Sequence[Path], work: Path) -> Path:
     _say("dex")
     classes, dex = work / "classes", work / "classes.dex"
-    tools = class_path(fetch("kotlin-compiler", "kotlin-stdlib"))
+    tools = class_path([fetch("kotlin-compiler"), fetch("kotlin-stdlib")])
     run("java", "-cp", tools, DEMO / "tools/Desugar.java", classes, *jars, purpose="rewrite lambdas")
     shrink(classes)
     run(
-        *("java", "-Xss8m", "-cp", *fetch("dalvik-dx"), "com.android.dx.command.Main", "--dex"),
+        *("java", "-Xss8m", "-cp", fetch("dalvik-dx"), "com.android.dx.command.Main", "--dex"),
         *(f"--min-sdk-version={version('minSdk')}", f"--output={dex}", classes),
         purpose="make the dex",
     )

@@ -58,17 +58,13 @@ def version(name: str) -> str:
     return str(tomllib.loads(CATALOGUE.read_text())["versions"][name])
 
 
-def fetch(*aliases: str) -> list[Path]:
-    """The files of these libraries of the catalogue, downloaded where they are not there yet.
+def fetch(alias: str) -> Path:
+    """The file of a library of the catalogue, downloaded if it is not there yet.
 
     Raises:
-        LiteNmtError: a download failed, or what came is not what artifacts.lock says.
+        LiteNmtError: the download failed, or what came is not what artifacts.lock says.
     """
-    known = catalogue()
-    return [_fetch(known[alias]) for alias in aliases]
-
-
-def _fetch(artefact: Artefact) -> Path:
+    artefact = catalogue()[alias]
     expected = _locked(artefact)
     target = CACHE / "maven" / artefact.path
     stamp = target.with_name(f"{target.name}.sha256")  # the sum is taken once, not at each build

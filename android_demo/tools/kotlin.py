@@ -10,8 +10,10 @@ from android_demo.tools.debian import run
 from android_demo.tools.fetch import fetch
 
 COMPILER = ("kotlin-compiler", "kotlin-stdlib", "kotlin-script-runtime", "coroutines", "annotations")
-FLAGS = ("-jvm-target", "1.8", "-Xjdk-release=1.8", "-Xlambdas=class", "-Xsam-conversions=class")
-FLAGS += ("-Xstring-concat=inline", "-no-stdlib", "-no-reflect", "-Werror", "-progressive")
+FLAGS = (
+    *("-jvm-target", "1.8", "-Xjdk-release=1.8", "-Xlambdas=class", "-Xsam-conversions=class"),
+    *("-Xstring-concat=inline", "-no-stdlib", "-no-reflect", "-Werror", "-progressive"),
+)
 
 
 def compile_kotlin(sources: Sequence[Path], libraries: Sequence[Path], jar: Path) -> Path:
@@ -21,10 +23,11 @@ def compile_kotlin(sources: Sequence[Path], libraries: Sequence[Path], jar: Path
         LiteNmtError: it does not compile, or only with warnings.
     """
     jar.parent.mkdir(parents=True, exist_ok=True)
+    compiler = class_path([fetch(alias) for alias in COMPILER])
     run(
-        *("java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", class_path(fetch(*COMPILER))),
+        *("java", "-XX:TieredStopAtLevel=1", "-cp", compiler),
         *("org.jetbrains.kotlin.cli.jvm.K2JVMCompiler", *FLAGS),
-        *("-cp", class_path([*fetch("kotlin-stdlib"), *libraries]), "-d", jar, *sources),
+        *("-cp", class_path([fetch("kotlin-stdlib"), *libraries]), "-d", str(jar), *map(str, sources)),
         purpose=f"compile {jar.stem}",
     )
     return jar

@@ -22,7 +22,7 @@ def test_the_state_of_the_screens(exported: Path, tmp_path: Path) -> None:
     if needed or not (shutil.which("java") or (ROOT / "java").exists()):
         pytest.skip(f"needs {', '.join(needed) or 'java'}: python -m android_demo.tools.prepare")
     tests = APP.parent / "test/kotlin"
-    libraries = fetch(*LIBRARIES)
+    libraries = [fetch(alias) for alias in LIBRARIES]
     jar = compile_kotlin([TRANSLATOR, APP / "kotlin/litenmt/app/state", tests], libraries, tmp_path / "tests.jar")
     archive = shutil.make_archive(str(tmp_path / "bundle"), "zip", exported)
     names = [".".join(file.relative_to(tests).with_suffix("").parts) for file in tests.rglob("*Test.kt")]

@@ -2,6 +2,7 @@ package litenmt.app
 
 import android.app.Activity
 import android.content.Context
+import android.os.Build
 import android.view.MenuItem
 import android.view.View
 import android.view.ViewGroup
@@ -18,6 +19,9 @@ abstract class Screen : Activity() {
     /** Show a layout that holds a toolbar; its arrow leads up, where there is an up. */
     protected fun show(layout: Int) {
         setContentView(layout)
+        if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.R) {
+            findViewById<ViewGroup>(android.R.id.content).getChildAt(0).setOnApplyWindowInsetsListener(Insets)
+        }
         setActionBar(findViewById(R.id.toolbar))
         actionBar?.setDisplayHomeAsUpEnabled(parentActivityIntent != null)
     }
