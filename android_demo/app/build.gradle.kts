@@ -30,6 +30,10 @@ android {
         jniLibs.useLegacyPackaging = true // compressed, as `make android` has them
     }
 
+    testOptions {
+        unitTests.all { it.systemProperty("litenmt.bundle", file("src/main/assets/bundle").path) }
+    }
+
     compileOptions {
         sourceCompatibility = JavaVersion.VERSION_1_8
         targetCompatibility = JavaVersion.VERSION_1_8

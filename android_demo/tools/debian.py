@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from android_demo.tools.fetch import CACHE
@@ -62,6 +63,12 @@ def _command(tool: str) -> tuple[list[str], dict[str, str] | None]:
     return [f"{folder}/usr/bin/{tool}"], os.environ | {"LD_LIBRARY_PATH": libraries}
 
 
+@cache
+def _apt() -> Apt:
+    """One, so that its index is fetched once."""
+    return Apt(CACHE / "apt", None)
+
+
 def unpack(tool: str) -> None:
     """Fetch one of ``PACKAGES``, unless it is on PATH or was fetched before."""
     folder = ROOT / tool
@@ -73,7 +80,7 @@ def unpack(tool: str) -> None:
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.parent.mkdir(parents=True, exist_ok=True)
-    for package in Apt(CACHE / "apt", None).download(PACKAGES[tool], "amd64", part / "debs"):
+    for package in _apt().download(PACKAGES[tool], "amd64", part / "debs"):
         subprocess.run(["dpkg-deb", "--extract", package, part], check=True)
         package.unlink()
     for link in part.rglob("*"):  # links to /etc lead into the folder

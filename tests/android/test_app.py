@@ -24,10 +24,9 @@ def test_the_state_of_the_screens(exported: Path, tmp_path: Path) -> None:
     tests = APP.parent / "test/kotlin"
     libraries = [fetch(alias) for alias in LIBRARIES]
     jar = compile_kotlin([TRANSLATOR, APP / "kotlin/litenmt/app/state", tests], libraries, tmp_path / "tests.jar")
-    archive = shutil.make_archive(str(tmp_path / "bundle"), "zip", exported)
     names = [".".join(file.relative_to(tests).with_suffix("").parts) for file in tests.rglob("*Test.kt")]
     run(
-        *("java", "-Xss4m", "-XX:TieredStopAtLevel=1", f"-Dlitenmt.bundle={exported}", f"-Dlitenmt.zip={archive}"),
+        *("java", "-Xss4m", "-XX:TieredStopAtLevel=1", f"-Dlitenmt.bundle={exported}"),
         *("-cp", class_path([jar, *libraries]), "org.junit.runner.JUnitCore", *names),
         purpose=f"pass the tests of {os.path.basename(tests.parent)}",
     )

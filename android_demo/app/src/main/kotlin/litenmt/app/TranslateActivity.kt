@@ -45,7 +45,7 @@ class TranslateActivity : Screen() {
     override fun onResume() {
         super.onResume()
         val choice = app.settings.choice
-        app.session.run({ models.open(choice.model).manifest }) { found ->
+        app.session.run({ manifest(choice) }) { found ->
             val manifest = found.getOrNull()
             title = manifest?.let(::pair) ?: getString(R.string.app_name)
             if (manifest == null) tell(found.exceptionOrNull())

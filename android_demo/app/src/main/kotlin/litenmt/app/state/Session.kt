@@ -2,6 +2,7 @@ package litenmt.app.state
 
 import java.util.concurrent.Executor
 import java.util.concurrent.Executors
+import litenmt.translator.Manifest
 import litenmt.translator.Translator
 
 /** What the user has set: a model's name, threads and hypotheses; null and 0 leave it to the app and the model. */
@@ -37,6 +38,12 @@ class Session(val models: Models, private val main: Executor) {
             translator = it
             loaded = wanted
         }
+    }
+
+    /** What a choice's model says of itself; on the worker's thread only. */
+    fun manifest(choice: Choice): Manifest {
+        val kept = translator?.takeIf { loaded?.model == models.nameOr(choice.model) }
+        return (kept?.bundle ?: models.open(choice.model)).manifest
     }
 
     /** Give the model's memory back once what is under way is done; it is loaded again when it is needed. */

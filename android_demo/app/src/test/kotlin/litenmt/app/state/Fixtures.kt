@@ -1,15 +1,25 @@
 package litenmt.app.state
 
+import java.io.ByteArrayOutputStream
 import java.io.File
 import java.util.concurrent.Executor
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.TimeUnit
+import java.util.zip.ZipEntry
+import java.util.zip.ZipOutputStream
 import litenmt.translator.Bundle
 import org.junit.rules.TemporaryFolder
 
-/** A bundle as a folder and as a .zip. */
-val BUNDLE = File(System.getProperty("litenmt.bundle"))
-val ZIP = File(System.getProperty("litenmt.zip"))
+/** A bundle's files, and the bundle as a .zip. */
+val FILES: List<File> = File(System.getProperty("litenmt.bundle")).listFiles().orEmpty().toList()
+val ZIP: ByteArray = ByteArrayOutputStream().also { bytes ->
+    ZipOutputStream(bytes).use { zip ->
+        for (file in FILES) {
+            zip.putNextEntry(ZipEntry(file.name))
+            zip.write(file.readBytes())
+        }
+    }
+}.toByteArray()
 
 /** Models in a folder that is thrown away, [ZIP]'s among them if [full]. */
 fun models(folder: TemporaryFolder, full: Boolean = true): Models =

@@ -25,7 +25,7 @@ class ModelsTest {
     @Test fun `the one that came with the app is first, and replaced by a newer one`() {
         val models = models(folder)
         repeat(2) {
-            models.install(BUNDLE.listFiles()!!.associate { it.name to it::inputStream })
+            models.install(FILES.associate { it.name to it::inputStream })
             assertEquals(Models.BUILT_IN, models.names().first())
             assertEquals(2, models.names().size)
         }
@@ -38,7 +38,7 @@ class ModelsTest {
         val models = Models(root)
         models.add(ZIP.inputStream())
         val before = root.walk().toList()
-        val damaged = ZIP.readBytes().also { it[it.size / 2]++ }
+        val damaged = ZIP.clone().also { it[it.size / 2]++ }
         assertThrows(BundleException::class.java) { models.add(damaged.inputStream()) }
         assertThrows(BundleException::class.java) { models.add("no zip".byteInputStream()) }
         assertThrows(BundleException::class.java) { models.add(ByteArray(0).inputStream()) }

@@ -74,14 +74,17 @@ class TranslateScreenTest {
 
     @Test fun `a model is kept until memory is short or another is wanted`() {
         val session = Session(models(folder), main)
-        fun loaded(choice: Choice): Translator {
-            var found: Result<Translator>? = null
-            session.run({ translator(choice) }) { found = it }
+        fun <T> worked(work: Session.() -> T): T {
+            var found: Result<T>? = null
+            session.run(work) { found = it }
             main.until { found != null }
             return found!!.getOrThrow()
         }
+        fun loaded(choice: Choice): Translator = worked { translator(choice) }
+        assertEquals("de", worked { manifest(ONE) }.source)
         val first = loaded(ONE)
         assertSame(first, loaded(ONE.copy(beam = 3)))
+        assertSame(first.bundle.manifest, worked { manifest(ONE) })
         session.release()
         val second = loaded(ONE)
         assertNotSame(first, second)
