@@ -111,16 +111,21 @@ def _compile(resources: Path, java: Path, work: Path) -> Path:
 
 def _dex(jars: Sequence[Path], work: Path) -> Path:
     _say("dex")
-    classes, dex = work / "classes", work / "classes.dex"
-    tools = class_path([fetch("kotlin-compiler"), fetch("kotlin-stdlib")])
-    run("java", "-cp", tools, DEMO / "tools/Desugar.java", classes, *jars, purpose="rewrite lambdas")
-    shrink(classes)
+    dex = work / "classes.dex"
     run(
         *("java", "-Xss8m", "-cp", fetch("dalvik-dx"), "com.android.dx.command.Main", "--dex"),
-        *(f"--min-sdk-version={version('minSdk')}", f"--output={dex}", classes),
+        *(f"--min-sdk-version={version('minSdk')}", f"--output={dex}", simplify(jars, work / "classes")),
         purpose="make the dex",
     )
     return dex
+
+
+def simplify(jars: Sequence[Path], classes: Path) -> Path:
+    """Unpack the jars' classes that are needed, in a form that dx and Android 7 take."""
+    tools = class_path([fetch("kotlin-compiler"), fetch("kotlin-stdlib")])
+    run("java", "-cp", tools, DEMO / "tools/Desugar.java", classes, *jars, purpose="rewrite lambdas")
+    shrink(classes)
+    return classes
 
 
 def _package(base: Path, dex: Path, natives: Sequence[Path], abi: str, out: Path) -> Path:
