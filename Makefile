@@ -4,10 +4,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test clean
+# make android [BUNDLE=folder or zip] [ABI="arm64-v8a x86_64"]; without a bundle, around what the quick start trains.
+BUNDLE ?= android_demo/build/bundle
+ABI ?= arm64-v8a
+
+.PHONY: android android-test demo test clean
 
 demo: $(STAMP)
 	$(BIN)/lite-nmt demo --out demo
+
+android: $(BUNDLE)
+	$(PYTHON) -m android_demo.tools.apk --bundle "$(BUNDLE)" --abi $(ABI)
+
+android_demo/build/bundle: | $(STAMP)
+	test -e demo/run/model || $(BIN)/lite-nmt demo --out demo
+	$(BIN)/lite-nmt export demo/run --precision int8 --out $@
+
+android-test: $(STAMP)
+	-$(BIN)/python -m android_demo.tools.prepare
+	$(BIN)/pytest tests/android
 
 test: $(STAMP)
 	$(BIN)/ruff check .
@@ -24,4 +39,4 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo android_demo/build

@@ -1,0 +1,113 @@
+package litenmt.app.state
+
+import java.io.File
+import java.io.IOException
+import java.io.InputStream
+import litenmt.translator.Bundle
+import litenmt.translator.Manifest
+
+/** There is no model to work with. */
+class NoModel : Exception("there is no model on this device.")
+
+/** The storage is full. */
+class NoRoom(cause: IOException) : IOException("the storage is full.", cause)
+
+/**
+ * The models on this device, each a bundle in a folder of [root]. What is not whole is never among them: a bundle is
+ * written and verified beside them first.
+ *
+ * Not to be used by two threads at once.
+ */
+class Models(private val root: File) {
+    private val part = File(root, ".part")
+
+    /** Of all models, the one that came with the app first. */
+    fun names(): List<String> =
+        root.listFiles { file -> file.isDirectory && !file.name.startsWith(".") }.orEmpty().map { it.name }
+            .sortedWith(compareBy({ it != BUILT_IN }, { it }))
+
+    /**
+     * The model of this name, verified; any other, where there is none of this name.
+     *
+     * @throws NoModel there is none at all.
+     * @throws litenmt.translator.BundleException it is damaged.
+     */
+    fun open(name: String?): Bundle = Bundle.open(File(root, nameOr(name)))
+
+    /** [name] if there is such a model, else the first. */
+    fun nameOr(name: String?): String {
+        val all = names()
+        return name.takeIf { it in all } ?: all.firstOrNull() ?: throw NoModel()
+    }
+
+    /** Make the files that came with the app the model [BUILT_IN], in the place of an earlier version's. */
+    fun install(files: Map<String, () -> InputStream>) = writing {
+        for ((name, open) in files) copy(open(), File(part, name))
+        Bundle.open(part)
+        place(BUILT_IN)
+    }
+
+    /**
+     * Add the bundle that a .zip holds.
+     *
+     * @return its name.
+     * @throws NoRoom and litenmt.translator.BundleException; the models are as they were.
+     */
+    fun add(zip: InputStream): String = writing {
+        val archive = File(part, "bundle.zip")
+        copy(zip, archive)
+        val folder = File(part, "bundle")
+        val name = free(Bundle.unpack(archive, folder).manifest)
+        move(folder, File(root, name))
+        name
+    }
+
+    fun delete(name: String) {
+        File(root, name).deleteRecursively()
+    }
+
+    private fun free(manifest: Manifest): String {
+        val name = "${manifest.source}-${manifest.target}-${manifest.precision}"
+        val taken = names()
+        return generateSequence(1) { it + 1 }.map { if (it == 1) name else "$name-$it" }.first { it !in taken }
+    }
+
+    private fun place(name: String) {
+        delete(name)
+        move(part, File(root, name))
+    }
+
+    private fun <T> writing(write: () -> T): T {
+        part.deleteRecursively()
+        try {
+            if (!part.mkdirs()) throw IOException("cannot make $part.")
+            return write()
+        } finally {
+            part.deleteRecursively()
+        }
+    }
+
+    private fun copy(from: InputStream, to: File) {
+        from.use { input ->
+            val buffer = ByteArray(1 shl 16)
+            to.outputStream().use { output ->
+                while (true) {
+                    val count = input.read(buffer).takeIf { it >= 0 } ?: break
+                    try {
+                        output.write(buffer, 0, count)
+                    } catch (error: IOException) { // of the device's storage, not of the source
+                        throw if (root.usableSpace < 2 * buffer.size) NoRoom(error) else error
+                    }
+                }
+            }
+        }
+    }
+
+    private fun move(from: File, to: File) {
+        if (!from.renameTo(to)) throw IOException("cannot move $from to $to.")
+    }
+
+    companion object {
+        const val BUILT_IN = "built-in"
+    }
+}
