@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
-import pytest
-
 from android_demo.tools.apk import APP, TRANSLATOR, simplify
-from android_demo.tools.debian import ROOT, run
-from android_demo.tools.fetch import CACHE, catalogue, fetch
-from android_demo.tools.kotlin import COMPILER, class_path, compile_kotlin
-
-LIBRARIES = ("kotlin-stdlib", "onnxruntime", "junit", "hamcrest")
+from android_demo.tools.debian import run
+from android_demo.tools.fetch import fetch
+from android_demo.tools.kotlin import class_path, compile_kotlin
 
 
-def test_the_state_of_the_screens(exported: Path, tmp_path: Path) -> None:
-    known = catalogue()
-    needed = [alias for alias in (*COMPILER, *LIBRARIES) if not (CACHE / "maven" / known[alias].path).exists()]
-    if needed or not (shutil.which("java") or (ROOT / "java").exists()):
-        pytest.skip(f"needs {', '.join(needed) or 'java'}: python -m android_demo.tools.prepare")
+def test_the_state_of_the_screens(libraries: list[Path], exported: Path, tmp_path: Path) -> None:
     tests = APP.parent / "test/kotlin"
-    libraries = [fetch(alias) for alias in LIBRARIES]
     jar = compile_kotlin([TRANSLATOR, APP / "kotlin/litenmt/app/state", tests], libraries, tmp_path / "tests.jar")
     names = [".".join(file.relative_to(tests).with_suffix("").parts) for file in tests.rglob("*Test.kt")]
     # As they go into the app, lambdas rewritten and the libraries shrunk; of the desktop's, native code alone is left.

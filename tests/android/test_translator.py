@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
 import random
-import shutil
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,9 @@ from typing import Any
 import pytest
 import sentencepiece
 
+from android_demo.tools.debian import run
+from android_demo.tools.fetch import catalogue
+from android_demo.tools.kotlin import class_path, compile_kotlin
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.lines import clean
@@ -24,10 +24,7 @@ from lite_nmt.decode.translator import Translator
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-ANDROID = Path(__file__).parents[2] / "android_demo"
-LIBRARY = ANDROID / "translator"
-CACHE = Path(os.environ.get("LITE_NMT_ANDROID_CACHE", ANDROID / ".cache"))
-TESTS = ["JsonTest", "SegmentsTest", "ConfineTest", "SentencePieceTest", "BundleTest", "TranslatorTest"]
+SOURCES = Path(__file__).parents[2] / "android_demo/translator/src"
 
 NASTY = [
     *("", " ", "   ", "\u3000", "▁", "▁▁a", " a  b ", "\0", "a\0b", "\t\n", "<unk>", "<s> </s>", "<0x41>", "\ufffd"),
@@ -65,29 +62,10 @@ SCRIPTS = [
 
 
 @pytest.fixture(scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The class path of the compiled library and its tests."""
-    if shutil.which("java") is None:
-        pytest.skip("needs a JDK (java)")
-    listed = (LIBRARY / "dependencies.txt").read_text().splitlines()
-    jars = []
-    for _, artifact, version in (line.partition(" #")[0].split(":") for line in listed):
-        found = next(CACHE.rglob(f"{artifact}-{version}.jar"), None)
-        if found is None:
-            pytest.skip(f"needs {artifact}-{version}.jar, which `make android` fetches")
-        jars.append(str(found))
-    out = tmp_path_factory.mktemp("classes")
-    # As for the app, whose dex compiler knows no invokedynamic.
-    options = ["-jvm-target", "1.8", "-Xlambdas=class", "-Xsam-conversions=class", "-Xstring-concat=inline"]
-    command = ["-no-stdlib", "-no-reflect", "-Werror", *options, "-cp", os.pathsep.join(jars), "-d", str(out)]
-    java(os.pathsep.join(jars), "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler", *command, str(LIBRARY / "src"))
-    return os.pathsep.join([str(out), *jars])
-
-
-def java(classes: str, *arguments: str) -> None:
-    options = ["-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    done = subprocess.run(["java", *options, "-cp", classes, *arguments], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+def classes(libraries: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The compiled library and its tests."""
+    sources = [SOURCES / "main/kotlin", SOURCES / "test/kotlin"]
+    return compile_kotlin(sources, libraries, tmp_path_factory.mktemp("classes") / "t.jar")
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +92,7 @@ def expected(path: Path, lines: list[str]) -> dict[str, Any]:
     """
     translator = Translator.load(path, threads=1)
     cases = []
-    beams = [1, translator.config.decode.beam]
-    begin = onnxruntime.InferenceSession(path / "begin.onnx", providers=["CPUExecutionProvider"])
-    if "beam" in {value.name for value in begin.get_inputs()}:  # Java cannot feed an input that has a default
-        beams.append(4)
-    for beam in beams:
+    for beam in {1, translator.config.decode.beam, 4}:
         decode: DecodeConfig = dataclasses.replace(translator.config.decode, beam=beam)
         for line in lines:
             [translation] = translator.translate_all([line], decode, batch_tokens=1)
@@ -126,9 +100,7 @@ def expected(path: Path, lines: list[str]) -> dict[str, Any]:
             ids = translator.vocabulary.target.piece_to_id(list(best.pieces))
             cases.append({"text": line, "beam": beam, "tokens": ids, "translation": best.text, "score": best.score})
     precision = json.loads((path / "manifest.json").read_text())["precision"]
-    exact = (
-        precision == "fp32" or f":onnxruntime:{onnxruntime.__version__} " in (LIBRARY / "dependencies.txt").read_text()
-    )
+    exact = precision == "fp32" or onnxruntime.__version__ == catalogue()["onnxruntime"].version
     return {"folder": str(path), "exact": exact, "cases": cases}
 
 
@@ -192,18 +164,22 @@ def segments() -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore:lines longer than")
-def test_the_library(classes: str, fixtures: Path) -> None:
-    names = [f"litenmt.translator.{name}" for name in TESTS]
-    assert {f"{name}.kt" for name in TESTS} | {"Fixtures.kt"} == {
-        path.name for path in (LIBRARY / "src/test").rglob("*.kt")
-    }
-    java(classes, f"-Dlitenmt.fixtures={fixtures}", "org.junit.runner.JUnitCore", *names)
+def test_the_library(classes: Path, libraries: list[Path], fixtures: Path) -> None:
+    tests = SOURCES / "test/kotlin"
+    names = [".".join(file.relative_to(tests).with_suffix("").parts) for file in tests.rglob("*Test.kt")]
+    run(
+        *("java", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlitenmt.fixtures={fixtures}"),
+        *("-cp", class_path([classes, *libraries]), "org.junit.runner.JUnitCore", *names),
+        purpose="pass the translator's tests",
+    )
 
 
-def test_no_class_needs_more_than_a_phone_has(classes: str) -> None:
+def test_no_class_needs_more_than_a_phone_has(classes: Path) -> None:
     """No invokedynamic, and no class file of a later Java."""
-    for path in Path(classes.split(os.pathsep)[0]).rglob("*.class"):
-        content = path.read_bytes()
-        assert content[6:8] == b"\0\x34", path.name  # Java 8
-        assert b"LambdaMetafactory" not in content, path.name
-        assert b"StringConcatFactory" not in content, path.name
+    with zipfile.ZipFile(classes) as jar:
+        for name in jar.namelist():
+            if name.endswith(".class"):
+                content = jar.read(name)
+                assert content[6:8] == b"\0\x34", name  # Java 8
+                assert b"LambdaMetafactory" not in content, name
+                assert b"StringConcatFactory" not in content, name
