@@ -98,8 +98,9 @@ def _clamp(ramp):
 
 @triton.jit
 def _rising(ramp):
-    """Where a clamped ramp has a slope; both ends belong to it, as in torch.clamp."""
-    return (ramp >= 0.0) & (ramp <= 1.0)
+    """Where a clamped ramp has a slope. Its upper end is taken to have one, its lower end not: then just one tap has,
+    and it is inside the band. PyTorch's releases differ: torch.clamp took both ends until it took neither."""
+    return (ramp > 0.0) & (ramp <= 1.0)
 
 
 @triton.jit

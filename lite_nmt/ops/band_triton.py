@@ -57,13 +57,15 @@ def tiling(taps: int, shared: int, aligned: int) -> Tiling:
 
 def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtype) -> dict[str, Any]:
     """All that is fixed when a kernel is compiled, launch options included."""
+    cut = tiling(taps, shared, aligned)
     return {
         "MODE": MODES[mode],
         "K": taps,
-        **vars(tiling(taps, shared, aligned)),
+        **vars(cut),
         "PRECISION": "tf32x3" if dtype is torch.float32 else "ieee",  # never TF32 alone
         "WIDEN": INTERPRETED,
-        "num_warps": 4,
+        "num_warps": 8 if cut.CHUNKS > 1 or dtype is torch.float32 else 4,  # fewer would spill registers to memory
+        "num_stages": 1,
     }
 
 
