@@ -66,6 +66,7 @@ def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtyp
         "WIDEN": INTERPRETED,
         "num_warps": 8 if cut.CHUNKS > 1 or dtype is torch.float32 else 4,  # fewer would spill registers to memory
         "num_stages": 1,
+        "enable_fp_fusion": True,
     }
 
 

@@ -50,9 +50,8 @@ HALF = [
 
 def apart(tensor: Tensor) -> Tensor:
     """The same values inside a larger tensor of NaN, which whoever reads beyond the edge meets."""
-    size = [n + 8 for n in tensor.shape[:-1]] + [tensor.shape[-1] + 16]
-    inside = tuple(slice(4, 4 + n) for n in tensor.shape[:-1]) + (slice(8, 8 + tensor.shape[-1]),)
-    wide = torch.full(size, float("nan"), dtype=tensor.dtype, device=tensor.device)
+    inside = tuple(slice(8, 8 + n) for n in tensor.shape)
+    wide = torch.full([n + 16 for n in tensor.shape], float("nan"), dtype=tensor.dtype, device=tensor.device)
     wide[inside] = tensor
     return wide[inside]
 
