@@ -45,7 +45,7 @@ class Variant(NamedTuple):
 
 def default_configurations() -> Iterator[Variant]:
     """Each chunk size and more than one chunk, heads that begin at vectors (64) and that do not (62)."""
-    for backward in (False, True):
+    for backward in (True, False):  # the larger first
         for mode in MODES:
             for taps in (3, 7, 15, 31, 63):
                 for heads, shared in ((16, 64), (4, 62)):
