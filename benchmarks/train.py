@@ -135,10 +135,9 @@ def main() -> None:
         baseline = spread(raw[preset]["reference"])[0]
         for name, seconds in raw[preset].items():
             middle, low, high = spread(seconds)
-            rates = [sentences * args.length / t for t in (middle, high, low)]
-            lines.append(
-                f"| {preset} | {name} | {rates[0]:,.0f} | {rates[1]:,.0f} to {rates[2]:,.0f} | {baseline / middle:.2f}x |"
-            )
+            rate, slow, fast = (sentences * args.length / t for t in (middle, high, low))
+            ratio = f"{baseline / middle:.2f}x"
+            lines.append(f"| {preset} | {name} | {rate:,.0f} | {slow:,.0f} to {fast:,.0f} | {ratio} |")
     print("\n".join(lines))
     if args.output:
         args.output.parent.mkdir(parents=True, exist_ok=True)

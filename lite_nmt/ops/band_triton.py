@@ -64,7 +64,9 @@ def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtyp
         **vars(cut),
         "PRECISION": "tf32x3" if dtype is torch.float32 else "ieee",  # never TF32 alone
         "WIDEN": INTERPRETED,
-        "num_warps": 8 if cut.CHUNKS > 1 or dtype is torch.float32 else 4,  # fewer would spill registers to memory
+        # With fewer, large tiles would spill registers to memory; with more, a gather has fewer elements than threads,
+        # which Triton 3.6 cannot compile.
+        "num_warps": 8 if cut.COLUMNS > 32 and (cut.CHUNKS > 1 or dtype is torch.float32) else 4,
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

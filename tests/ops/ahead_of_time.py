@@ -1,6 +1,6 @@
 """Compiles the kernels for GPUs that need not be there, and tells what ptxas made of them.
 
-    python tests/ops/ahead_of_time.py          # the largest tiles of each kind, as in the tests
+    python tests/ops/ahead_of_time.py          # the largest and the smallest tiles, as in the tests
     python tests/ops/ahead_of_time.py --all    # every default configuration
 
 One JSON object a line: registers, bytes of local memory (spills), matrix and vector instructions. It must run without
@@ -54,14 +54,15 @@ def default_configurations() -> Iterator[Variant]:
                             yield Variant(backward, mode, taps, heads, shared, dtype, capability)
 
 
-def largest() -> Iterator[Variant]:
-    """Those that need most registers: the backward over odd heads, in both of its forms."""
+def tested() -> Iterator[Variant]:
+    """Those that need most registers, the backward over odd heads, and the smallest tiles."""
     for mode in MODES:
         for capability in (80, 90):
             yield Variant(True, mode, 31, 4, 62, torch.bfloat16, capability)
         yield Variant(True, mode, 31, 4, 62, torch.float32, 80)
         yield Variant(False, mode, 31, 4, 62, torch.bfloat16, 90)
     yield Variant(True, "dynamic", 63, 4, 62, torch.bfloat16, 80)
+    yield Variant(True, "dynamic", 3, 16, 64, torch.float32, 90)
 
 
 def compiled(variant: Variant) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def resources(cubin: bytes) -> tuple[int, int, int]:
 
 def main() -> None:
     """Compile in two processes, print as they come."""
-    chosen = default_configurations() if "--all" in sys.argv[1:] else largest()
+    chosen = default_configurations() if "--all" in sys.argv[1:] else tested()
     with ProcessPoolExecutor(2) as pool:
         for line in pool.map(compiled, chosen):
             print(json.dumps(line), flush=True)
