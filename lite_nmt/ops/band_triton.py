@@ -37,7 +37,7 @@ def tiling(taps: int, shared: int, aligned: int) -> Tiling:
     which divides ``aligned``, where steps begin; heads may begin elsewhere (LSRA's have 25, 51 and 62 channels), if no
     larger tile is needed for it.
     """
-    chunk = min(32, max(4, triton.next_power_of_2(taps)))
+    chunk = min(32, max(8, triton.next_power_of_2(taps)))
     columns = 32 if chunk <= 8 else 64
     widest = triton.next_power_of_2(shared)
     reach = {v: shared + v - math.gcd(shared, v) for v in (8, 4, 2, 1) if aligned % v == 0}
