@@ -68,8 +68,8 @@ def methods(problem: Problem) -> dict[str, Method]:
     """Who takes part, by name; ``triton`` is ours, ``reference`` the specification."""
     if problem.op == "attention":
         backends = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION, "math": SDPBackend.MATH}
-        found = {f"SDPA {name}": functools.partial(_attention, problem, backend) for name, backend in backends.items()}
-        return {**found, "FlexAttention, window K": _flex(problem)}
+        ready = {f"SDPA {name}": functools.partial(_attention, problem, backend) for name, backend in backends.items()}
+        return {**ready, "FlexAttention, window K": _flex(problem)}
     if problem.op == "talk":
         return {
             "triton": functools.partial(_talk, problem, "triton"),
@@ -77,7 +77,7 @@ def methods(problem: Problem) -> dict[str, Method]:
             "torch.compile of shift-sum": torch.compile(functools.partial(_shift_sum, problem), dynamic=False),
             "prefix sum": functools.partial(_prefix_sum, problem),
         }
-    found = {
+    found: dict[str, Method] = {
         "triton": functools.partial(_convolution, problem, "triton"),
         "reference": functools.partial(_convolution, problem, "reference"),
         "torch.compile of shift-sum": torch.compile(functools.partial(_shift_sum, problem), dynamic=False),
@@ -159,8 +159,9 @@ def _heads(problem: Problem, x: Tensor) -> Tensor:
 
 
 def _attention(problem: Problem, backend: SDPBackend, *qkv: Tensor) -> Tensor:
+    q, k, v = (_heads(problem, x) for x in qkv)
     with sdpa_kernel(backend):
-        out = F.scaled_dot_product_attention(*(_heads(problem, x) for x in qkv))
+        out = F.scaled_dot_product_attention(q, k, v)
     return out.transpose(1, 2).flatten(-2)
 
 
@@ -170,7 +171,7 @@ def _flex(problem: Problem) -> Method:
     def near(b: Tensor, h: Tensor, t: Tensor, j: Tensor) -> Tensor:
         return (j - t >= -problem.padding) & (j - t < problem.taps - problem.padding)
 
-    compiled = torch.compile(flex_attention, dynamic=False)
+    compiled: Method = torch.compile(flex_attention, dynamic=False)
 
     def method(*qkv: Tensor) -> Tensor:
         out = compiled(*(_heads(problem, x) for x in qkv), block_mask=mask(qkv[0].device.type))

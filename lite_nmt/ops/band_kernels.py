@@ -15,9 +15,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-LIGHT = tl.constexpr(0)  # softmax_k(w[h])
-DYNAMIC = tl.constexpr(1)  # softmax_k(w[b, t, h])
-TALK = tl.constexpr(2)  # a soft box from two offsets a[b, t, h]
+LIGHT: tl.constexpr = tl.constexpr(0)  # softmax_k(w[h])
+DYNAMIC: tl.constexpr = tl.constexpr(1)  # softmax_k(w[b, t, h])
+TALK: tl.constexpr = tl.constexpr(2)  # a soft box from two offsets a[b, t, h]
 
 
 @triton.jit

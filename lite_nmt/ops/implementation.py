@@ -44,7 +44,7 @@ def use_triton(impl: Implementation, x: Tensor, *others: Tensor | None) -> bool:
     return True
 
 
-@torch.compiler.assume_constant_result  # torch.compile need not look inside
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # PyTorch's has no types
 def obstacle(kind: str, index: int | None) -> str:
     """Why the kernels do not run on a device; empty where they do."""
     return _obstacle(kind, index)

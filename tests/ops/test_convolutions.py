@@ -51,7 +51,12 @@ def test_gradients(op: str, dropout: float) -> None:
         right = weights[1] if op == "talk" else None
         return talk_conv(x, weights[0], right, 2, 1 if op == "talk" else 0, bias=bias, **rest)
 
-    shapes = {"light": [(2, 3)], "dynamic": [(2, 5, 2, 3)], "talk": [(2, 5, 2)] * 2, "talk, causal": [(2, 5, 2)]}[op]
+    shapes: list[tuple[int, ...]] = {
+        "light": [(2, 3)],
+        "dynamic": [(2, 5, 2, 3)],
+        "talk": [(2, 5, 2)] * 2,
+        "talk, causal": [(2, 5, 2)],
+    }[op]
     weights = [torch.rand(shape, dtype=torch.float64) for shape in shapes]
     assert torch.autograd.gradcheck(function, [t.requires_grad_() for t in (x, bias, *weights)])
 

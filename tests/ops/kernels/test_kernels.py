@@ -80,7 +80,7 @@ def call(op: str, case: Case, given: dict[str, Tensor], impl: Any) -> Tensor:
     rest = {"bias": bias, "keep": keep, "dropout": case.dropout, "seed": seed, "impl": impl}
     if op == "talk":
         ahead = case.taps - 1 - case.padding
-        return talk_conv(x, given["left"], given.get("right"), case.padding, ahead, **rest)  # type: ignore[arg-type]  # as each takes them
+        return talk_conv(x, given["left"], given.get("right"), case.padding, ahead, **rest)
     function: Callable[..., Tensor] = light_conv if op == "light" else dynamic_conv
     return function(x, given["weight"], case.padding, **rest)
 
