@@ -13,7 +13,7 @@ from torch import Tensor
 from lite_nmt.ops.band_kernels import DYNAMIC, LIGHT, TALK, band_backward, band_forward
 
 INTERPRETED: bool = triton.knobs.runtime.interpret
-MODES = {"light": LIGHT.value, "dynamic": DYNAMIC.value, "talk": TALK.value}
+MODES = {"light": int(LIGHT), "dynamic": int(DYNAMIC), "talk": int(TALK)}
 
 
 @dataclass(frozen=True)

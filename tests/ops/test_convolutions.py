@@ -51,13 +51,13 @@ def test_gradients(op: str, dropout: float) -> None:
         right = weights[1] if op == "talk" else None
         return talk_conv(x, weights[0], right, 2, 1 if op == "talk" else 0, bias=bias, **rest)
 
-    shapes: list[tuple[int, ...]] = {
+    shapes: dict[str, list[tuple[int, ...]]] = {
         "light": [(2, 3)],
         "dynamic": [(2, 5, 2, 3)],
-        "talk": [(2, 5, 2)] * 2,
+        "talk": [(2, 5, 2), (2, 5, 2)],
         "talk, causal": [(2, 5, 2)],
-    }[op]
-    weights = [torch.rand(shape, dtype=torch.float64) for shape in shapes]
+    }
+    weights = [torch.rand(shape, dtype=torch.float64) for shape in shapes[op]]
     assert torch.autograd.gradcheck(function, [t.requires_grad_() for t in (x, bias, *weights)])
 
 
