@@ -6,9 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lite_nmt.errors import LiteNmtError
 from lite_nmt.modules.dropout import Dropout
 from lite_nmt.modules.mixer import Mixer, State
 from lite_nmt.ops.banded import band_matrix, banded, banded_step, normalize_taps, talk_taps
+from lite_nmt.ops.dynamic_conv.api import dynamic_conv
+from lite_nmt.ops.implementation import Implementation, use_triton
+from lite_nmt.ops.light_conv.api import light_conv
+from lite_nmt.ops.talk_conv.api import talk_conv
 
 
 def xavier(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
@@ -25,6 +30,18 @@ class Taps(nn.Module):
 
     taps: int
     padding: int
+    renormalize: bool
+    fusable: bool  # whether the fused kernels can make these taps
+    dropout: Dropout
+
+    @property
+    def drops(self) -> float:
+        """With what probability a tap, or an offset, is dropped now."""
+        return self.dropout.p if self.training else 0.0
+
+    def convolve(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """The banded product of x, B T C, with its own taps, by the fused kernels."""
+        raise NotImplementedError
 
     def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
         """Taps for x, ... C: H K where they are constant, else ... H K. ``valid``, ... K (true where a tap meets a
@@ -43,6 +60,7 @@ class LightTaps(Taps):
     def __init__(self, heads: int, taps: int, padding: int, norm: str, dropout: float, renormalize: bool) -> None:
         super().__init__()
         self.taps, self.padding, self.norm, self.renormalize = taps, padding, norm, renormalize
+        self.fusable = norm == "softmax" and not renormalize
         self.weight = nn.Parameter(torch.empty(heads, taps))
         nn.init.xavier_uniform_(self.weight)
         self.dropout = Dropout(dropout)
@@ -53,6 +71,9 @@ class LightTaps(Taps):
             weight = weight.masked_fill(~valid.unsqueeze(-2), absent(self.norm))
         return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)
 
+    def convolve(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return light_conv(x, self.weight, self.padding, keep=keep, dropout=self.drops, impl="triton")
+
 
 class DynamicTaps(Taps):
     """softmax_k(W x[t]): predicted from the current step alone (Pay Less Attention, equation 6)."""
@@ -62,15 +83,23 @@ class DynamicTaps(Taps):
     ) -> None:
         super().__init__()
         self.taps, self.padding, self.norm, self.renormalize = taps, padding, norm, renormalize
+        self.fusable = norm == "softmax" and not renormalize
         self.heads = heads
         self.linear = xavier(width, heads * taps, bias=False)
         self.dropout = Dropout(dropout)
 
+    def logits(self, x: Tensor) -> Tensor:
+        """The taps before they are normalised, ... H K."""
+        return self.linear(x).unflatten(-1, (self.heads, self.taps))
+
     def forward(self, x: Tensor, valid: Tensor | None) -> Tensor:
-        weight = self.linear(x).unflatten(-1, (self.heads, self.taps))
+        weight = self.logits(x)
         if valid is not None:
             weight = weight.masked_fill(~valid.unsqueeze(-2), absent(self.norm))
         return self.dropout(normalize_taps(weight, self.norm)).to(x.dtype)
+
+    def convolve(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return dynamic_conv(x, self.logits(x), self.padding, keep=keep, dropout=self.drops, impl="triton")
 
 
 class TalkTaps(Taps):
@@ -79,13 +108,16 @@ class TalkTaps(Taps):
     def __init__(self, width: int, heads: int, left: int, right: int, dropout: float) -> None:
         super().__init__()
         self.left, self.right = left, right
-        self.taps, self.padding, self.renormalize = left + right + 1, left, False
+        self.taps, self.padding, self.renormalize, self.fusable = left + right + 1, left, False, True
         self.offsets = xavier(width, heads * (2 if right else 1))
         self.dropout = Dropout(dropout)
 
     def reach(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """a_l and a_r, ... H each, as shares of L and R; the second is None where R = 0."""
-        offsets = self.dropout(self.offsets(x).sigmoid())
+        return self.ends(self.dropout(self.offsets(x).sigmoid()))
+
+    def ends(self, offsets: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Left and right offsets apart."""
         left, right = offsets.chunk(2, -1) if self.right else (offsets, None)
         return left, right
 
@@ -93,14 +125,21 @@ class TalkTaps(Taps):
         left, right = self.reach(x)
         return talk_taps(left, right, self.left, self.right).to(x.dtype)
 
+    def convolve(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        left, right = self.ends(self.offsets(x).sigmoid())
+        return talk_conv(x, left, right, self.left, self.right, keep=keep, dropout=self.drops, impl="triton")
+
 
 class Convolution(Mixer):
     """Linear (or linear to 2C and GLU), the banded product, linear (Pay Less Attention, figure 2).
 
     Padded positions are zeroed after the input projection: zeroing before a biased linear would let the bias
     back in, and make a sentence's result depend on its batch. Between the projections there are ``channels``: C, or
-    what pruning left of them.
+    what pruning left of them. ``impl`` says whether the fused kernels compute the product; they know taps that are
+    normalised by softmax over all K, and "auto" leaves others to the reference.
     """
+
+    impl: Implementation = "auto"
 
     def __init__(self, width: int, producer: Taps, glu: bool, channels: int | None = None) -> None:
         super().__init__()
@@ -116,12 +155,27 @@ class Convolution(Mixer):
         return F.glu(x, -1) if self.glu else x
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        x = self.project(x)
+        if self.fused(x):
+            return self.out(self.producer.convolve(x, keep))
         x, band = self.operands(x, keep)
         return self.out(banded(x, band, self.producer.padding))
 
+    def fused(self, x: Tensor) -> bool:
+        """Whether the kernels compute the product for a projected x.
+
+        Raises:
+            LiteNmtError: ``impl`` is "triton", and they cannot.
+        """
+        fusable = self.producer.fusable
+        if self.impl == "triton" and not fusable:
+            raise LiteNmtError(
+                'the kernels know only weight_norm = "softmax" without renormalize; use kernels = "auto".'
+            )
+        return fusable and use_triton(self.impl, x)
+
     def operands(self, x: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The banded product's two sides: B T C, and the taps."""
-        x = self.project(x)
+        """The banded product's two sides for a projected x: B T C, and the taps."""
         if keep is not None:
             x = x.masked_fill(~keep.unsqueeze(-1), 0)
         valid = self.valid_taps(x, keep) if self.producer.renormalize else None
@@ -129,7 +183,7 @@ class Convolution(Mixer):
 
     def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """The band laid out. Weights may be negative where ``norm`` is not softmax or sigmoid."""
-        x, band = self.operands(x, keep)
+        x, band = self.operands(self.project(x), keep)
         batch, length, _ = x.shape
         matrix = band_matrix(band, length, self.producer.padding).expand(batch, -1, -1, -1)
         return matrix if keep is None else matrix.masked_fill(~keep[:, None, None, :], 0)
@@ -157,6 +211,13 @@ class Convolution(Mixer):
             valid = (torch.arange(taps, device=x.device) >= taps - 1 - position).expand(x.shape[0], taps)
         mixed = banded_step(window, self.producer(x, valid))
         return self.out(mixed), {"inputs": window[:, 1:]}
+
+
+def use_kernels(model: nn.Module, impl: Implementation) -> None:
+    """Say which implementation computes the banded products of all convolutions in a model."""
+    for module in model.modules():
+        if isinstance(module, Convolution):
+            module.impl = impl
 
 
 class PlainConvolution(Mixer):

@@ -110,6 +110,14 @@ def band_matrix(weights: Tensor, length: int, padding: int) -> Tensor:
     return weights.gather(-1, index).masked_fill(outside[:, None, :], 0).transpose(1, 2)
 
 
+def product(x: Tensor, taps: Tensor, padding: int, bias: Tensor | None, keep: Tensor | None) -> Tensor:
+    """:func:`banded` of x, B T C, without the steps where ``keep``, B T, is false; and ``bias``, C, added."""
+    if keep is not None:
+        x = x.masked_fill(~keep.unsqueeze(-1), 0)
+    out = banded(x, taps.to(x.dtype), padding)
+    return out if bias is None else out + bias.to(out.dtype)
+
+
 def banded_step(window: Tensor, weights: Tensor) -> Tensor:
     """One step of the causal product.
 

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -20,6 +21,8 @@ from lite_nmt.data.vocabulary import EOS, PAD, Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
+from lite_nmt.modules.convolution import use_kernels
+from lite_nmt.ops.implementation import Implementation
 from lite_nmt.train.loss import Lesson, linear_cross_entropy
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
@@ -64,6 +67,7 @@ class Trainer:
         self.device = processes.device
         torch.manual_seed(self.recipe.seed)
         self.model = TranslationModel(config).to(self.device)
+        use_kernels(self.model, cast(Implementation, self.recipe.kernels))
         if self.recipe.compile:
             self.model.compile(dynamic=True)
         self.optimizer = self.make_optimizer(self.model.parameters())

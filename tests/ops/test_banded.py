@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lite_nmt.ops import banded as ops
 from lite_nmt.ops.banded import banded, banded_step, normalize_taps, talk_taps
+from lite_nmt.ops.talk_conv.api import talk_conv
 
 # B, T, H, R, K, P, weights per step: T < K, T = 1, K = 1, even K, H = C, one head.
 SHAPES = [
@@ -156,7 +157,7 @@ def test_soft_box_is_the_prefix_sum_form(max_left: int, max_right: int) -> None:
     x = torch.randn(batch, length, heads * shared, dtype=torch.float64, requires_grad=True)
     left = torch.rand(batch, length, heads, dtype=torch.float64).requires_grad_()
     right = torch.rand(batch, length, heads, dtype=torch.float64).requires_grad_() if max_right else None
-    ours = banded(x, talk_taps(left, right, max_left, max_right), max_left)
+    ours = talk_conv(x, left, right, max_left, max_right)
     theirs = prefix_sums(x.unflatten(-1, (heads, shared)), left, right, max_left, max_right).flatten(-2)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     seed = torch.randn_like(ours)

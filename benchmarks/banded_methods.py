@@ -1,0 +1,184 @@
+"""The ways to compute a banded product that ``kernels.py`` compares. Each takes what its operator takes, in B,T,C."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from lite_nmt.ops.banded import band_matrix, normalize_taps, talk_taps
+from lite_nmt.ops.dynamic_conv.api import dynamic_conv
+from lite_nmt.ops.implementation import Implementation
+from lite_nmt.ops.light_conv.api import light_conv
+from lite_nmt.ops.talk_conv.api import talk_conv
+
+Method = Callable[..., Tensor]
+LARGEST_BAND = 20e9  # bytes; a band matrix beyond is not tried
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One operator at one size: ``light``, ``dynamic``, ``talk`` or ``attention``."""
+
+    op: str
+    batch: int
+    length: int
+    channels: int
+    heads: int
+    taps: int
+    dtype: torch.dtype
+
+    @property
+    def padding(self) -> int:
+        """The encoder's."""
+        return self.taps // 2
+
+    def inputs(self, device: str) -> list[Tensor]:
+        """Random, as leaves."""
+        made = [torch.randn(self.batch, self.length, self.channels)]
+        rows = (self.batch, self.length, self.heads)
+        match self.op:
+            case "light":
+                made.append(torch.randn(self.heads, self.taps))
+            case "dynamic":
+                made.append(torch.randn(*rows, self.taps))
+            case "talk":
+                made += [torch.rand(rows), torch.rand(rows)]
+            case "attention":
+                made += [torch.randn_like(made[0]) for _ in range(2)]
+        return [tensor.to(device, self.dtype).requires_grad_() for tensor in made]
+
+    def floor(self, backward: bool) -> int:
+        """Bytes that must move: each input read once, each output written once, nothing in between."""
+        x = self.batch * self.length * self.channels
+        rows = self.batch * self.length * self.heads
+        weights = {"light": 0, "dynamic": rows * self.taps, "talk": 2 * rows}[self.op]
+        moved = 2 * x + weights
+        if backward:
+            moved += 3 * x + 2 * weights  # the gradient, x and the weights again; two gradients out
+        return moved * self.dtype.itemsize
+
+
+def methods(problem: Problem) -> dict[str, Method]:
+    """Who takes part, by name; ``triton`` is ours, ``reference`` the specification."""
+    if problem.op == "attention":
+        backends = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION, "math": SDPBackend.MATH}
+        ready = {f"SDPA {name}": functools.partial(_attention, problem, backend) for name, backend in backends.items()}
+        return {**ready, "FlexAttention, window K": _flex(problem)}
+    if problem.op == "talk":
+        return {
+            "triton": functools.partial(_talk, problem, "triton"),
+            "reference": functools.partial(_talk, problem, "reference"),
+            "torch.compile of shift-sum": torch.compile(functools.partial(_shift_sum, problem), dynamic=False),
+            "prefix sum": functools.partial(_prefix_sum, problem),
+        }
+    found: dict[str, Method] = {
+        "triton": functools.partial(_convolution, problem, "triton"),
+        "reference": functools.partial(_convolution, problem, "reference"),
+        "torch.compile of shift-sum": torch.compile(functools.partial(_shift_sum, problem), dynamic=False),
+        "unfold": functools.partial(_unfold, problem),
+    }
+    if problem.batch * problem.heads * problem.length**2 * problem.dtype.itemsize < LARGEST_BAND:
+        found["band matrix"] = functools.partial(_band, problem)
+    if problem.op == "light":
+        found["conv1d"] = functools.partial(_conv1d, problem)
+    return found
+
+
+def _convolution(problem: Problem, impl: Implementation, x: Tensor, weights: Tensor) -> Tensor:
+    function = light_conv if problem.op == "light" else dynamic_conv
+    return function(x, weights, problem.padding, impl=impl)
+
+
+def _talk(problem: Problem, impl: Implementation, x: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    return talk_conv(x, left, right, problem.padding, problem.taps - 1 - problem.padding, impl=impl)
+
+
+def _taps(problem: Problem, *weights: Tensor) -> Tensor:
+    if problem.op == "talk":
+        taps = talk_taps(weights[0], weights[1], problem.padding, problem.taps - 1 - problem.padding)
+    else:
+        taps = normalize_taps(weights[0], "softmax")
+    return taps.to(problem.dtype)
+
+
+def _padded(problem: Problem, x: Tensor) -> Tensor:
+    return F.pad(x, (0, 0, problem.padding, problem.taps - 1 - problem.padding))
+
+
+def _shift_sum(problem: Problem, x: Tensor, *weights: Tensor) -> Tensor:
+    taps = _taps(problem, *weights).float()
+    ahead = _padded(problem, x).unflatten(-1, (problem.heads, -1))
+    shifted = (ahead[:, k : k + problem.length] * taps[..., k].unsqueeze(-1) for k in range(problem.taps))
+    return functools.reduce(torch.add, shifted).flatten(-2).to(x.dtype)
+
+
+def _unfold(problem: Problem, x: Tensor, weights: Tensor) -> Tensor:
+    windows = _padded(problem, x).unfold(1, problem.taps, 1).unflatten(2, (problem.heads, -1))  # B T H R K
+    taps = _taps(problem, weights)
+    return torch.einsum("bthrk,hk->bthr" if taps.dim() == 2 else "bthrk,bthk->bthr", windows, taps).flatten(-2)
+
+
+def _band(problem: Problem, x: Tensor, weights: Tensor) -> Tensor:
+    matrix = band_matrix(_taps(problem, weights), problem.length, problem.padding)
+    values = x.unflatten(-1, (problem.heads, -1)).transpose(1, 2)
+    return (matrix @ values).transpose(1, 2).flatten(-2)
+
+
+def _conv1d(problem: Problem, x: Tensor, weight: Tensor) -> Tensor:
+    kernel = _taps(problem, weight).repeat_interleave(problem.channels // problem.heads, 0).unsqueeze(1)
+    return F.conv1d(_padded(problem, x).transpose(1, 2), kernel, groups=problem.channels).transpose(1, 2)
+
+
+def _prefix_sum(problem: Problem, x: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """TaLK as its paper computes it (equations 2 to 8), summed in float32: in half precision it would be wrong."""
+    sums = F.pad(x.float().cumsum(1), (0, 0, 1, 0)).unflatten(-1, (problem.heads, -1))  # B T+1 H R
+    here = torch.arange(1, problem.length + 1, device=x.device)[None, :, None]
+
+    def at(position: Tensor) -> Tensor:
+        low = position.floor()
+        part = (position - low).unsqueeze(-1)
+        rows = [
+            (low.long() + n).clamp(0, problem.length).unsqueeze(-1).expand(-1, -1, -1, sums.shape[-1]) for n in (0, 1)
+        ]
+        below, above = (sums.gather(1, row) for row in rows)
+        return (1 - part) * below + part * above
+
+    ahead = problem.taps - 1 - problem.padding
+    total = at(here + right.float() * ahead) - at(here - left.float() * problem.padding - 1)
+    return (total / problem.taps).flatten(-2).to(x.dtype)
+
+
+def _heads(problem: Problem, x: Tensor) -> Tensor:
+    return x.unflatten(-1, (problem.heads, -1)).transpose(1, 2)
+
+
+def _attention(problem: Problem, backend: SDPBackend, *qkv: Tensor) -> Tensor:
+    q, k, v = (_heads(problem, x) for x in qkv)
+    with sdpa_kernel(backend):
+        out = F.scaled_dot_product_attention(q, k, v)
+    return out.transpose(1, 2).flatten(-2)
+
+
+def _flex(problem: Problem) -> Method:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def near(b: Tensor, h: Tensor, t: Tensor, j: Tensor) -> Tensor:
+        return (j - t >= -problem.padding) & (j - t < problem.taps - problem.padding)
+
+    compiled: Method = torch.compile(flex_attention, dynamic=False)
+
+    def method(*qkv: Tensor) -> Tensor:
+        out = compiled(*(_heads(problem, x) for x in qkv), block_mask=mask(qkv[0].device.type))
+        return out.transpose(1, 2).flatten(-2)
+
+    @functools.cache
+    def mask(device: str) -> object:
+        return create_block_mask(near, None, None, problem.length, problem.length, device=device)
+
+    return method

@@ -1,0 +1,217 @@
+"""The banded product's kernels as PyTorch operators, with their gradients: what autograd and torch.compile see."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from lite_nmt.ops.band_kernels import DYNAMIC, LIGHT, TALK, band_backward, band_forward
+
+INTERPRETED: bool = triton.knobs.runtime.interpret
+MODES = {"light": int(LIGHT), "dynamic": int(DYNAMIC), "talk": int(TALK)}
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How one program cuts its share; field by field the kernels' constants of the same names."""
+
+    STEP: int
+    ROWS: int
+    COLUMNS: int
+    TAPS: int
+    CHUNKS: int
+    SHARE: int
+    SHARES: int
+    VECTOR: int
+
+
+def tiling(taps: int, shared: int, aligned: int) -> Tiling:
+    """For K taps and R channels a head: the smallest tiles that a matrix unit takes and a band half fills.
+
+    ``STEP`` rows see ``STEP + TAPS - 1`` columns, at most ``COLUMNS``. Channels are loaded in vectors of ``VECTOR``,
+    which divides ``aligned``, where steps begin; heads may begin elsewhere (LSRA's have 25, 51 and 62 channels), if no
+    larger tile is needed for it.
+    """
+    chunk = min(32, max(8, triton.next_power_of_2(taps)))
+    columns = 32 if chunk <= 8 else 64
+    widest = triton.next_power_of_2(shared)
+    reach = {v: shared + v - math.gcd(shared, v) for v in (8, 4, 2, 1) if aligned % v == 0}
+    vector = next(v for v, needed in reach.items() if needed <= max(16, widest))
+    share = min(64, max(16, widest))
+    return Tiling(
+        STEP=min(32, columns - chunk + 1),
+        ROWS=32,
+        COLUMNS=columns,
+        TAPS=chunk,
+        CHUNKS=triton.cdiv(taps, chunk),
+        SHARE=share,
+        SHARES=triton.cdiv(reach[vector], share),
+        VECTOR=vector,
+    )
+
+
+def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtype) -> dict[str, Any]:
+    """All that is fixed when a kernel is compiled, launch options included."""
+    cut = tiling(taps, shared, aligned)
+    return {
+        "MODE": MODES[mode],
+        "K": taps,
+        **vars(cut),
+        "PRECISION": "tf32x3" if dtype is torch.float32 else "ieee",  # never TF32 alone
+        "WIDEN": INTERPRETED,
+        # With fewer, large tiles would spill registers to memory; with more, a gather has fewer elements than threads,
+        # which Triton 3.6 cannot compile.
+        "num_warps": 8 if cut.COLUMNS > 32 and (cut.CHUNKS > 1 or dtype is torch.float32) else 4,
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+
+
+def _unit(x: Tensor) -> Tensor:
+    """With channels side by side; sentences and steps may lie anywhere."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def _bytes(keep: Tensor | None) -> Tensor | None:
+    return None if keep is None else keep.contiguous().view(torch.uint8)
+
+
+def _dropping(dropout: float) -> tuple[int, float]:
+    """The threshold of 31 random bits under which a tap is dropped, and what the others are multiplied by."""
+    return round(dropout * 2**31), 1 / (1 - dropout)
+
+
+@torch.library.custom_op("lite_nmt::band_forward", mutates_args=())
+def forward(
+    x: Tensor,
+    weights: Tensor,
+    right: Tensor | None,
+    bias: Tensor | None,
+    keep: Tensor | None,
+    seed: Tensor | None,
+    mode: str,
+    heads: int,
+    taps: int,
+    padding: int,
+    dropout: float,
+) -> Tensor:
+    batch, length, channels = x.shape
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if not out.numel():
+        return out
+    x = _unit(x)
+    fixed = constants(mode, taps, channels // heads, math.gcd(channels, *x.stride()[:2]), x.dtype)
+    grid = (batch * triton.cdiv(length, fixed["STEP"]) * heads * fixed["SHARES"],)
+    band_forward[grid](
+        x,
+        weights.contiguous(),
+        None if right is None else right.contiguous(),
+        None if bias is None else bias.contiguous(),
+        _bytes(keep),
+        seed,
+        out,
+        length,
+        heads,
+        channels // heads,
+        padding,
+        taps - 1 - padding,
+        x.stride(0),
+        x.stride(1),
+        *_dropping(dropout),
+        **fixed,
+    )
+    return out
+
+
+@forward.register_fake
+def _(x: Tensor, *rest: Any) -> Tensor:
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+@torch.library.custom_op("lite_nmt::band_backward", mutates_args=())
+def backward(
+    grad: Tensor,
+    x: Tensor,
+    weights: Tensor,
+    right: Tensor | None,
+    bias: Tensor | None,
+    keep: Tensor | None,
+    seed: Tensor | None,
+    mode: str,
+    heads: int,
+    taps: int,
+    padding: int,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of x, weights, right and bias; empty for the last two where there is none."""
+    batch, length, channels = x.shape
+    dx, dweights, dright, dbias = _gradients(x, weights, right, bias)
+    if not dx.numel():
+        return dx, dweights.zero_(), dright.zero_(), dbias.zero_()
+    grad, x = _unit(grad), _unit(x)
+    aligned = math.gcd(channels, *x.stride()[:2], *grad.stride()[:2])
+    fixed = constants(mode, taps, channels // heads, aligned, x.dtype)
+    tiles = batch * triton.cdiv(length, fixed["STEP"])
+    by_tile = x.new_empty(tiles, heads, taps, dtype=torch.float32) if mode == "light" else None
+    bias_by_tile = None if bias is None else x.new_empty(tiles, channels, dtype=torch.float32)
+    band_backward[(tiles * heads,)](
+        grad,
+        x,
+        weights.contiguous(),
+        None if right is None else right.contiguous(),
+        _bytes(keep),
+        seed,
+        dx,
+        dweights if by_tile is None else by_tile,
+        None if right is None else dright,
+        bias_by_tile,
+        length,
+        heads,
+        channels // heads,
+        padding,
+        taps - 1 - padding,
+        x.stride(0),
+        x.stride(1),
+        grad.stride(0),
+        grad.stride(1),
+        *_dropping(dropout),
+        **fixed,
+    )
+    if by_tile is not None:
+        dweights = by_tile.sum(0).to(weights.dtype)
+    if bias is not None and bias_by_tile is not None:
+        dbias = bias_by_tile.sum(0).to(bias.dtype)
+    return dx, dweights, dright, dbias
+
+
+def _gradients(
+    x: Tensor, weights: Tensor, right: Tensor | None, bias: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    dx, dweights = (torch.empty(given.shape, dtype=given.dtype, device=x.device) for given in (x, weights))
+    dright, dbias = (x.new_empty(0) if given is None else given.new_empty(given.shape) for given in (right, bias))
+    return dx, dweights, dright, dbias
+
+
+@backward.register_fake
+def _(grad: Tensor, x: Tensor, weights: Tensor, right: Tensor | None, bias: Tensor | None, *rest: Any) -> Any:
+    return _gradients(x, weights, right, bias)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:6])
+    ctx.rest = inputs[6:]
+
+
+def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    _, _, right, bias, _, _ = ctx.saved_tensors
+    dx, dweights, dright, dbias = backward(grad, *ctx.saved_tensors, *ctx.rest)
+    absent = (None,) * (2 + len(ctx.rest))
+    return dx, dweights, None if right is None else dright, None if bias is None else dbias, *absent
+
+
+forward.register_autograd(_autograd, setup_context=_setup)

@@ -1,0 +1,1 @@
+"""DynamicConv: a band of taps that each step predicts for itself."""

@@ -1,0 +1,1 @@
+"""LightConv: a band of taps that stay the same over time."""

@@ -1,0 +1,1 @@
+"""TaLK Convolutions: a soft box whose two ends each step predicts."""
