@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from lite_nmt.errors import LiteNmtError
 
 TASKS = ("translate", "lm")
-MIXERS = ("attention", "adaptive-span", "lightconv", "dynamicconv", "talk", "average", "cnn", "lsra")
+MIXERS = ("attention", "lightconv", "dynamicconv", "talk", "average", "cnn", "lsra", "adaptive-span")
 ATTENTIONS = ("attention", "adaptive-span")
 CONVOLUTIONS = ("lightconv", "dynamicconv", "talk")
 WEIGHT_NORMS = ("softmax", "none", "sigmoid", "tanh", "l1", "l2")

@@ -66,4 +66,5 @@ def gather(tokens: Array, block: Block, device: torch.device) -> tuple[Tensor, T
     index = block.starts[:, None] + np.arange(block.begin, block.end)
     labels = np.where(index < len(tokens), tokens[np.minimum(index, len(tokens) - 1)], PAD)
     inputs = np.where(index == 0, EOS, tokens[np.clip(index - 1, 0, len(tokens) - 1)])
-    return tuple(torch.from_numpy(x.astype(np.int64)).to(device, non_blocking=True) for x in (inputs, labels))
+    read, due = (torch.from_numpy(x.astype(np.int64)).to(device, non_blocking=True) for x in (inputs, labels))
+    return read, due

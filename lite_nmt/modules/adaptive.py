@@ -66,7 +66,7 @@ class AdaptiveSoftmax(nn.Module):
 
     def project(self, x: Tensor, band: int) -> Tensor:
         """... C to the channels of one band."""
-        return F.linear(x, self.bands.maps[band].t())
+        return F.linear(x, self.bands.maps[band].t().to(x.dtype))
 
     def forward(self, x: Tensor) -> Tensor:
         """... C to ... V."""

@@ -104,10 +104,11 @@ def _softmax(
     q: Tensor, logits: Tensor, always: tuple[Tensor, Tensor] | None, dropout: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor | float]:
     """The weights of the text's keys, and what the persistent values add."""
+    exact = torch.promote_types(q.dtype, torch.float32)
     if always is None:
-        return dropout(logits.softmax(-1, dtype=torch.float32).to(q.dtype)), 0.0
+        return dropout(logits.softmax(-1, dtype=exact).to(q.dtype)), 0.0
     key, value = (x if q.dim() == 4 else x.unsqueeze(1) for x in always)  # H (1) N R
     logits = torch.cat([q @ key.transpose(-1, -2), logits], -1)
-    weights = dropout(logits.softmax(-1, dtype=torch.float32).to(q.dtype))
+    weights = dropout(logits.softmax(-1, dtype=exact).to(q.dtype))
     count = key.shape[-2]
     return weights[..., count:], weights[..., :count] @ value

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lite_nmt.config import CONVOLUTIONS, Config, from_dict, load_preset, preset_names
+from lite_nmt.models.language import LanguageModel
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.profiling.cost import cost
 
@@ -104,9 +105,10 @@ def test_full_count_shows_the_output_projection(width: str, hidden: str) -> None
 def check_parameters(config: Config) -> None:
     """Both counts against the model itself, built without memory."""
     with torch.device("meta"):
-        model = TranslationModel(config)
+        model = LanguageModel(config) if config.task == "lm" else TranslationModel(config)
     full = sum(p.numel() for p in model.parameters())
-    tables = {id(table): table.numel() for table in (model.source.weight, model.target.weight)}
+    sides = (model.target,) if isinstance(model, LanguageModel) else (model.source, model.target)
+    tables = {id(p): p.numel() for side in sides for p in side.parameters()}
     total = cost(config)
     assert total.parameters("full") == full
     assert total.parameters("paper") == full - sum(tables.values())

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import lite_nmt
-from lite_nmt.config import Config, load_preset, preset_names
+from lite_nmt.config import Config, from_dict, load_preset, preset_names
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.profiling.cost import Cost, Lengths, cost
 from lite_nmt.profiling.einsum import einsum
@@ -39,6 +39,25 @@ def test_closed_form_trace_and_graph_agree(preset: str) -> None:
     expected = figures(closed(config, ODD))
     assert figures(profile(*unallocated(config, ODD))) == expected
     assert figures(count_export(config, ODD)) == expected
+
+
+@pytest.mark.parametrize("tie", ["all", "none"])
+@pytest.mark.parametrize("cutoffs", [[], [7, 20]])
+@pytest.mark.parametrize("mixer", ["attention", "adaptive-span"])
+def test_they_agree_on_language_models(mixer: str, cutoffs: list[int], tie: str) -> None:
+    """With persistent vectors and no feed-forward network, beyond what the spans have learned and within."""
+    stack = {"mixer": mixer, "layers": 3, "heads": 2, "persistent": 5, "ffn": 0, "span": 50, "spans": [9, 37, 50]}
+    model = {"width": 16, "cutoffs": cutoffs, "tie": tie, "norm": "pre", "decoder": stack}
+    table = {"task": "lm", "model": model, "vocabulary": {"kind": "word", "target": 61}}
+    config = from_dict(Config, table)
+    expected = figures(closed(config, ODD))
+    assert figures(profile(*unallocated(config, ODD))) == expected
+    assert figures(count_export(config, ODD)) == expected
+    width, t, n = 16, ODD.target, ODD.batch * ODD.beam
+    seen = [9, 37, 37] if mixer == "adaptive-span" else [t] * 3
+    products = 3 if mixer == "adaptive-span" else 2
+    by_hand = sum(n * t * width * (4 * width + products * s + 2 * 5) for s in seen)
+    assert closed(config, ODD).mult_adds() == by_hand
 
 
 def pruned(preset: str) -> Config:
