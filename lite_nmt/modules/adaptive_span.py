@@ -106,6 +106,6 @@ class AdaptiveSpan(SelfAttention):
         if self.persistent:
             always = self.memory()
             logits = torch.cat([q @ always[0].transpose(-1, -2), logits], -1)
-            values = torch.cat([always[1].expand(len(x), -1, -1, -1), value], 2)
+            values = torch.cat([always[1].expand(x.shape[0], -1, -1, -1), value], 2)
         mixed = logits.softmax(-1) @ values
         return self.out(mixed.view(x.shape[0], -1)), {"key": key[:, :, 1:], "value": value[:, :, 1:]}

@@ -68,7 +68,7 @@ class SelfAttention(Mixer):
         """Attention to the text's keys and values, B H S R, and to the persistent ones."""
         if self.persistent:
             k, v = (
-                torch.cat([always.expand(len(q), -1, -1, -1), own], 2)
+                torch.cat([always.expand(q.shape[0], -1, -1, -1), own], 2)
                 for always, own in zip(self.memory(), (k, v), strict=True)
             )
             allowed = None if allowed is None else nn.functional.pad(allowed, (self.persistent, 0), value=True)
