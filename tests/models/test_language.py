@@ -135,8 +135,8 @@ def test_adaptive_softmax_is_pytorchs_where_the_same() -> None:
     with torch.no_grad():
         theirs.head.weight.copy_(bands.tables[0] @ bands.maps[0].t())
         for b, tail in enumerate(theirs.tail, 1):
-            tail[0].weight.copy_(bands.maps[b].t())
-            tail[1].weight.copy_(bands.tables[b])
+            tail.get_parameter("0.weight").copy_(bands.maps[b].t())
+            tail.get_parameter("1.weight").copy_(bands.tables[b])
     x, labels = torch.randn(40, width), torch.randint(0, TYPES, (40,))
     close(softmax(x), theirs.log_prob(x))
     model = LanguageModel(configure("lightconv"))
