@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import add_decode_options, decode_config, positive
+from lite_nmt.cli.options import add_decode_options, decode_config, language_model, positive
 
 if TYPE_CHECKING:
     from lite_nmt.models.checkpoint import Checkpoint
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.hypotheses or not args.references or args.source or args.data or args.save:
             args.usage_error("without CHECKPOINT, give --hypotheses and --references alone.")
         return _report(args, _read(args.hypotheses), _read(args.references), None)
-    if saved := _language_model(args.checkpoint):
+    if saved := language_model(args.checkpoint):
         return _perplexity(args, saved)
     if args.context or args.block:
         args.usage_error("--context and --block are for language models.")
@@ -60,20 +60,6 @@ def run(args: argparse.Namespace) -> int:
     if args.hypotheses or (any(texts) if args.data else not all(texts)):
         args.usage_error("with CHECKPOINT, give --source and --references, or --data.")
     return _translate(args)
-
-
-def _language_model(path: str) -> Checkpoint | None:
-    """The checkpoint, if it is of a language model."""
-    from pathlib import Path
-
-    from lite_nmt.export.bundle import is_bundle
-
-    if is_bundle(Path(path)):
-        return None
-    from lite_nmt.models import checkpoint
-
-    saved = checkpoint.load(Path(path))
-    return saved if saved.config.task == "lm" else None
 
 
 def _perplexity(args: argparse.Namespace, saved: Checkpoint) -> int:

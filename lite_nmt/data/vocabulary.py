@@ -58,6 +58,10 @@ class Vocabulary:
         words = line.split()
         return [*(self.target.piece_to_id([SPACE + word for word in words]) if words else ()), EOS]
 
+    def decode_words(self, tokens: Sequence[int]) -> str:
+        """The text of words' numbers."""
+        return " ".join(str(self.target.id_to_piece(token)).removeprefix(SPACE) for token in tokens)
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Target text of token numbers; special tokens are left out."""
         return str(self.target.decode([t for t in tokens if t > EOS]))
