@@ -16,7 +16,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import bundle, fuse
 from lite_nmt.export.bundle import Bundle
 from lite_nmt.export.language_runtime import OnnxReader
-from lite_nmt.export.onnx_graphs import Axes, serialize, trace
+from lite_nmt.export.onnx_graphs import Argument, Axes, serialize, trace
 from lite_nmt.export.runtime import STEP
 from lite_nmt.models.checkpoint import Checkpoint
 from lite_nmt.models.language import LanguageModel
@@ -52,7 +52,11 @@ def export_language_model(saved: Checkpoint, out: Path) -> Bundle:
     model = saved.language_model()
     batch, past = Dim("batch"), Dim("past")
     state = {name: Axes((batch, *(size or past for size in x.shape[1:]))) for name, x in model.initial_state(1).items()}
-    arguments = {"token": Axes((batch,), torch.int64), "position": Axes((), torch.int64), "state": state}
+    arguments: dict[str, Argument] = {
+        "token": Axes((batch,), torch.int64),
+        "position": Axes((), torch.int64),
+        "state": state,
+    }
     graph = trace(Step(model), arguments, ["logits", *(f"next.{name}" for name in state)])
     fuse.simplify(graph)
     files = saved.vocabulary.files() | serialize({STEP: graph})

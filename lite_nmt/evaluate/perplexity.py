@@ -22,8 +22,8 @@ def negative_log_likelihood(model: LanguageModel, tokens: Array, block: int, con
     Args:
         model: in eval mode.
         block: tokens read at once.
-        context: how many of them are there for the others' sake and not scored again (Baevski and Auli 2019, section
-            4.3), where the text has so many; a model that carries a cache needs none.
+        context: how many of them are there for the others' sake and not scored again (Baevski and Auli 2019),
+            where the text has so many; a model that carries a cache needs none.
         rows: blocks, or texts side by side of a model that carries a cache, computed at once. Of the latter each but
             the first lacks what came before it.
     """

@@ -1,4 +1,4 @@
-"""How far back each head of a language model has learned to look (Sukhbaatar et al. 2019, Figure 4)."""
+"""How far back each head of a language model has learned to look (Sukhbaatar et al. 2019)."""
 
 from __future__ import annotations
 

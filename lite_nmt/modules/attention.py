@@ -27,8 +27,8 @@ class SelfAttention(Mixer):
     ``head_width`` where pruning left fewer heads than C was divided into.
 
     ``persistent`` = N joins as many learned keys and values to those of the text, in each head, under one softmax: they
-    do the work of a feed-forward network (Sukhbaatar et al. 2019, "Augmenting self-attention with persistent memory",
-    equations 6 to 9). They are stored divided by sqrt(R) and sqrt(N), as there, so that one learning rate suits all.
+    do the work of a feed-forward network (Sukhbaatar et al. 2019, "Augmenting self-attention with persistent memory").
+    They are stored divided by sqrt(R) and sqrt(N), as there, so that one learning rate suits all.
     """
 
     def __init__(

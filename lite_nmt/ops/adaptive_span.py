@@ -1,7 +1,7 @@
 """Attention to the last W steps, with a mask and an embedding for each distance (Sukhbaatar et al. 2019).
 
 A[t, t-d] = softmax_d(q[t] . (k[t-d] + p[d]) / sqrt(R) + log m[d]): the paper's mask, m in [0, 1], multiplies after the
-softmax, which is then normalised again (equations 3 and 4); that is the same as adding log m before it. What lies W or
+softmax, which is then normalised again; that is the same as adding log m before it. What lies W or
 more steps back is neither read nor computed.
 """
 
