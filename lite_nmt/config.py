@@ -217,6 +217,8 @@ def _check_task(config: Config) -> None:
             raise LiteNmtError(f'vocabulary.kind is "{kind}"; task = "lm" needs "word".')
         if train.stop_on == "bleu" or train.distill_weight:
             raise LiteNmtError('task = "lm" has no BLEU and no teacher; leave out train.stop_on and distill_weight.')
+        if train.compile and model.decoder.mixer == "adaptive-span":
+            raise LiteNmtError("train.compile is true; adaptive spans change what is computed after each update.")
         if model.cutoffs != tuple(sorted(set(model.cutoffs))):
             raise LiteNmtError(f"model.cutoffs is {list(model.cutoffs)}; each must be larger than the one before.")
         if model.cutoffs and model.cutoffs[-1] >= config.vocabulary.target:

@@ -42,11 +42,12 @@ def span_attend(
     past = min(k.shape[2] - q.shape[2], wide - 1)
     k, v = (x[:, :, x.shape[2] - q.shape[2] - past :] for x in (k, v))
     q = q * q.shape[-1] ** -0.5
-    bias = q @ places[:wide].t() + log_mask(mask[:, :wide]).unsqueeze(1)  # B H T W, by distance
+    # B H T W, the farthest first, as keys are.
+    bias = q @ places[:wide].flip(0).t() + log_mask(mask[:, :wide].flip(1)).unsqueeze(1)
     # Whoever counts or exports must see W keys a step, however they are computed.
     whole = torch.compiler.is_exporting() or torch._C._get_tracing_state()
     form = _windows if whole else _blocks
-    return form(q, k, v, bias.flip(-1), past, always, dropout)
+    return form(q, k, v, bias, past, always, dropout)
 
 
 def log_mask(mask: Tensor) -> Tensor:
@@ -93,9 +94,10 @@ def _blocks(
     # Row i of a block sees columns i ... i+W-1: a row that is longer by L, laid out one shorter, moves right by one.
     skewed = F.pad(bias, (0, size), value=NONE).flatten(-2)[..., : size * (size + wide - 1)]
     logits = q @ k + skewed.unflatten(-1, (size, -1))
-    first = torch.arange(k.shape[2], device=q.device).unsqueeze(1) * size
-    there = first + torch.arange(size + wide - 1, device=q.device) >= missing
-    logits = logits.masked_fill(~there.unsqueeze(1), NONE)
+    if missing:  # the text begins within reach
+        first = torch.arange(k.shape[2], device=q.device).unsqueeze(1) * size
+        there = first + torch.arange(size + wide - 1, device=q.device) >= missing
+        logits = logits.masked_fill(~there.unsqueeze(1), NONE)
     weights, more = _softmax(q, logits, always, dropout)
     return (weights @ v.transpose(-1, -2) + more).flatten(2, 3)[:, :, :length]
 

@@ -171,6 +171,7 @@ def test_adaptive_inputs_look_up_each_band() -> None:
         ({"model": {"cutoffs": [9, 40]}}, "the vocabulary has 31 types"),
         ({"model": {"cutoffs": [2, 3, 4], "cutoff_factor": 16, "width": 16}}, "leaves the last band no channel"),
         ({"train": {"stop_on": "bleu"}}, "has no BLEU"),
+        ({"train": {"compile": True}, "model": {"decoder": {"mixer": "adaptive-span"}}}, "change what is computed"),
         ({"model": {"decoder": {"mixer": "talk", "persistent": 3}}}, '"talk" has no keys'),
         ({"model": {"decoder": {"mixer": "average", "ffn": 0}}}, '"average" needs one'),
         ({"task": "translate"}, 'vocabulary.kind = "word" is for language models'),
