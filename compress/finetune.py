@@ -22,7 +22,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import Checkpoint, named_weights, restore
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
-from lite_nmt.train.trainer import Trainer
+from lite_nmt.train.translation import TranslationTrainer
 
 Weights = dict[str, Floats]
 
@@ -85,7 +85,7 @@ class FineTuner:
         """
         return self._fit(weights, lambda trainer: train_in_int8(trainer, names))
 
-    def _fit(self, weights: Mapping[str, Floats], constrain: Callable[[Trainer], object]) -> Weights:
+    def _fit(self, weights: Mapping[str, Floats], constrain: Callable[[TranslationTrainer], object]) -> Weights:
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder)
             trainer = _Unsaved(
@@ -109,14 +109,14 @@ class FineTuner:
         return {name: p.detach().cpu().numpy() for name, p in named_weights(trainer.model).items()}
 
 
-class _Unsaved(Trainer):
+class _Unsaved(TranslationTrainer):
     """A few hundred updates are quicker repeated than resumed."""
 
     def save(self) -> None:
         """Nothing."""
 
 
-def keep_zeros(trainer: Trainer, names: Iterable[str]) -> None:
+def keep_zeros(trainer: TranslationTrainer, names: Iterable[str]) -> None:
     """Leave the weights that are zero now out of all updates."""
     parameters = named_weights(trainer.model)
     masks = [(parameters[name], parameters[name] != 0) for name in names]
@@ -130,7 +130,7 @@ def keep_zeros(trainer: Trainer, names: Iterable[str]) -> None:
     trainer.optimizer.register_step_pre_hook(before)
 
 
-def share(trainer: Trainer, books: Sequence[Book]) -> list[Tensor]:
+def share(trainer: TranslationTrainer, books: Sequence[Book]) -> list[Tensor]:
     """Let the trainer move codebooks in place of the weights that they stand for.
 
     Returns:

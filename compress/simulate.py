@@ -16,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 from lite_nmt.compress.int8 import dequantize_rows, quantize_rows
 from lite_nmt.models.checkpoint import named_weights
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.train.trainer import Trainer
+from lite_nmt.train.translation import TranslationTrainer
 
 
 class _Round(torch.autograd.Function):
@@ -61,7 +61,7 @@ def round_inputs(model: TranslationModel) -> list[RemovableHandle]:
     return [*handles, model.register_forward_hook(leaving)]
 
 
-def train_in_int8(trainer: Trainer, names: Sequence[str]) -> None:
+def train_in_int8(trainer: TranslationTrainer, names: Sequence[str]) -> None:
     """Let the trainer see the model as int8 arithmetic does, from now on: inputs rounded, and the weights of ``names``
     on their rows' grids. What the optimizer moves are float32 masters of these weights, by the gradients of the
     rounded ones. Weights that are zero stay it.

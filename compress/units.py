@@ -102,7 +102,7 @@ def _of_layer(config: Config, side: str, layer: int) -> Iterator[Group]:
 
     mixed = model.width // 2 if stack.mixer == "lsra" else model.width
     near = stack.conv if stack.mixer == "lsra" else stack.mixer
-    if stack.mixer in ("attention", "lsra"):
+    if stack.mixer in ("attention", "lsra") and not stack.persistent:  # heads with persistent vectors stay
         module = f"{name}.mixer" + (".attention" if stack.mixer == "lsra" else "")
         yield attention(module, "kept_heads", stack.heads_of(layer), mixed // stack.heads, "qkv")
     if near in ("lightconv", "dynamicconv", "talk"):
@@ -120,7 +120,8 @@ def _of_layer(config: Config, side: str, layer: int) -> Iterator[Group]:
         heads, head_width = model.cross_heads_of(layer), model.width // model.cross_heads
         yield attention(f"{name}.cross", "kept_cross_heads", heads, head_width, "q", "kv")
     inner = (("inner.weight", 0, 1), ("inner.bias", 0, 1), ("out.weight", 1, 1))
-    yield group("ffn", "ffn_widths", f"{name}.ffn", stack.ffn_width(layer), 1, *inner)
+    if stack.ffn_width(layer):
+        yield group("ffn", "ffn_widths", f"{name}.ffn", stack.ffn_width(layer), 1, *inner)
 
 
 def resized(config: Config, units: Mapping[Group, int]) -> Config:

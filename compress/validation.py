@@ -18,7 +18,7 @@ from lite_nmt.models.translation import TranslationModel
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.prepare import SETTINGS
 from lite_nmt.train.processes import Processes
-from lite_nmt.train.trainer import Trainer
+from lite_nmt.train.translation import TranslationTrainer
 
 
 def find_pairs(saved: Checkpoint, split: str, data: Path | None, scratch: Path) -> Encoded | None:
@@ -81,7 +81,7 @@ class Validation:
         self.pairs, self.bleu, self.folder = pairs, bleu, saved.folder
         config = dataclasses.replace(saved.config, train=dataclasses.replace(saved.config.train, compile=False))
         quiet = Metrics(saved.folder, first=False)
-        self.trainer = Trainer(
+        self.trainer = TranslationTrainer(
             config, saved.languages, saved.vocabulary, pairs, pairs, saved.folder, Processes(device), quiet
         )
         self.trainer.model.eval()

@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 
 from lite_nmt.errors import LiteNmtError
 
-MIXERS = ("attention", "lightconv", "dynamicconv", "talk", "average", "cnn", "lsra")
+TASKS = ("translate", "lm")
+MIXERS = ("attention", "lightconv", "dynamicconv", "talk", "average", "cnn", "lsra", "adaptive-span")
+ATTENTIONS = ("attention", "adaptive-span")
 CONVOLUTIONS = ("lightconv", "dynamicconv", "talk")
 WEIGHT_NORMS = ("softmax", "none", "sigmoid", "tanh", "l1", "l2")
 
@@ -35,7 +37,8 @@ class StackConfig:
 
     A schedule (a setting with several values) names one size for each layer, from the first to the last; a shorter
     one repeats its last value, a longer one is cut, so that depth can be changed without rewriting it. ``kept_heads``,
-    ``conv_widths`` and ``ffn_widths`` are what structured pruning leaves; they are empty where nothing was pruned.
+    ``conv_widths`` and ``ffn_widths`` are what structured pruning leaves, ``spans`` what training leaves of ``span``;
+    they are empty before.
     """
 
     layers: int = _number(6, 1, 1000)
@@ -47,11 +50,15 @@ class StackConfig:
     conv_widths: tuple[int, ...] = field(default=(), metadata={"range": (1, 65_536)})  # channels inside; empty: C
     kernels: tuple[int, ...] = field(default=(3, 7, 15, 31, 31, 31), metadata={"range": (1, 100_000)})
     windows: tuple[int, ...] = field(default=(), metadata={"range": (1, 100_000)})  # attention; empty: unlimited
+    span: int = _number(1024, 1, 100_000)  # S: most steps that a head of adaptive span may see, its own among them
+    ramp: int = _number(32, 1, 100_000)  # over so many steps a head's mask falls from 1 to 0
+    spans: tuple[int, ...] = field(default=(), metadata={"range": (1, 100_000)})  # what layers learned; empty: span
+    persistent: int = _number(0, 0, 1_000_000)  # N: learned keys and values of each attention head, beside the text's
     glu: bool = False  # gated linear unit in the convolution's input projection
     weight_norm: str = _choice("softmax", *WEIGHT_NORMS)  # Pay Less Attention, Table 6
     weight_dropout: float = _number(0.0, 0, 0.99)  # DropConnect on the normalised taps
     renormalize: bool = False  # leave taps that fall outside the sentence out of the softmax
-    ffn: int = _number(256, 1, 1_000_000)
+    ffn: int = _number(256, 0, 1_000_000)  # 0: none, as in all-attention
     ffn_widths: tuple[int, ...] = field(default=(), metadata={"range": (1, 1_000_000)})  # empty: ffn
 
     def kernel(self, layer: int) -> int:
@@ -61,6 +68,10 @@ class StackConfig:
     def window(self, layer: int) -> int | None:
         """Attention window of one layer, or None where it sees everything."""
         return at(self.windows, layer) if self.windows else None
+
+    def span_of(self, layer: int) -> int:
+        """Steps that one layer's widest head of adaptive span sees: what it has learned to, or may learn to."""
+        return at(self.spans or (self.span,), layer)
 
     def heads_of(self, layer: int) -> int:
         """Attention heads of one layer."""
@@ -82,7 +93,8 @@ def at(schedule: Sequence[int], layer: int) -> int:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """An encoder-decoder. Widths are channels; rates are probabilities."""
+    """An encoder-decoder, or a decoder alone, which is a language model. Widths are channels; rates are
+    probabilities."""
 
     width: int = _number(160, 2, 65_536)
     encoder: StackConfig = StackConfig()
@@ -95,6 +107,9 @@ class ModelConfig:
     attention_dropout: float = _number(0.0, 0, 0.99)
     ffn_dropout: float = _number(0.0, 0, 0.99)
     tie: str = _choice("all", "all", "output", "none")  # which of source, target and output embeddings are one
+    # A language model's types, by rank, where narrower embeddings begin; empty: all as wide as the model.
+    cutoffs: tuple[int, ...] = field(default=(), metadata={"range": (1, 1_000_000)})
+    cutoff_factor: int = _number(4, 1, 65_536)  # how much narrower each band is than the one before
 
     def cross_heads_of(self, layer: int) -> int:
         """Heads of one decoder layer's attention to the source."""
@@ -103,9 +118,10 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class VocabularyConfig:
-    """SentencePiece. A joint vocabulary serves both sides; sizes are upper limits on a small corpus."""
+    """SentencePiece. A joint vocabulary serves both sides; sizes are upper limits on a small corpus. ``word`` takes the
+    words of a text that is tokenised already, by frequency, and is for language models."""
 
-    kind: str = _choice("bpe", "bpe", "unigram")
+    kind: str = _choice("bpe", "bpe", "unigram", "word")
     joint: bool = True
     source: int = _number(8000, 8, 1_000_000)
     target: int = _number(8000, 8, 1_000_000)
@@ -117,11 +133,15 @@ class VocabularyConfig:
 @dataclass(frozen=True)
 class TrainConfig:
     """The recipe. ``batch_tokens`` limits a batch to so many tokens on its longer side, padding included; an update
-    sees ``accumulate`` batches for each process."""
+    sees ``accumulate`` batches for each process. A language model's batch is ``batch_tokens`` / ``block`` texts side by
+    side."""
 
     steps: int = _number(50_000, 1)
     batch_tokens: int = _number(4096, 1)
     accumulate: int = _number(1, 1)
+    block: int = _number(256, 1, 1_000_000)  # tokens that a language model reads at once
+    optimizer: str = _choice("adam", "adam", "sgd")  # AdamW, or stochastic gradients with Nesterov's momentum
+    momentum: float = _number(0.99, 0, 0.9999999)  # of sgd
     lr: float = _number(5e-4, 0, 100)
     schedule: str = _choice("inverse_sqrt", "inverse_sqrt", "cosine")
     warmup: int = _number(4000, 0)
@@ -131,6 +151,7 @@ class TrainConfig:
     weight_decay: float = _number(1e-4, 0, 1)
     clip: float = _number(0.0, 0)  # largest gradient norm; 0 leaves it alone
     label_smoothing: float = _number(0.1, 0, 0.99)
+    span_loss: float = _number(0.0, 0, 1)  # what each step of adaptive span costs, in nats a token
     distill_weight: float = _number(0.0, 0, 1)  # share of the teacher in the loss; 0: ordinary training
     distill_temperature: float = _number(1.0, 0.01, 100)  # both distributions are softened by it
     precision: str = _choice("fp32", "fp32", "bf16", "fp16")
@@ -170,9 +191,11 @@ class Config:
     train: TrainConfig = TrainConfig()
     decode: DecodeConfig = DecodeConfig()
     description: str = ""
+    task: str = _choice("translate", *TASKS)
 
     def __post_init__(self) -> None:
-        _check_model(self.model, self.vocabulary)
+        _check_model(self.model, self.vocabulary, self.task)
+        _check_task(self)
         if len(self.train.betas) != 2:
             raise LiteNmtError(f"train.betas is {list(self.train.betas)}; Adam takes two numbers.")
         if self.train.stop_on == "bleu" and not self.train.valid_bleu:
@@ -188,18 +211,43 @@ class Config:
         return typing.cast(dict[str, Any], json.loads(json.dumps(dataclasses.asdict(self))))
 
 
-def _check_model(model: ModelConfig, vocabulary: VocabularyConfig) -> None:
+def _check_task(config: Config) -> None:
+    model, train, kind = config.model, config.train, config.vocabulary.kind
+    if config.task == "lm":
+        if kind != "word":
+            raise LiteNmtError(f'vocabulary.kind is "{kind}"; task = "lm" needs "word".')
+        if train.stop_on == "bleu" or train.distill_weight:
+            raise LiteNmtError('task = "lm" has no BLEU and no teacher; leave out train.stop_on and distill_weight.')
+        if train.compile and model.decoder.mixer == "adaptive-span":
+            raise LiteNmtError("train.compile is true; adaptive spans change what is computed after each update.")
+        if model.cutoffs != tuple(sorted(set(model.cutoffs))):
+            raise LiteNmtError(f"model.cutoffs is {list(model.cutoffs)}; each must be larger than the one before.")
+        if model.cutoffs and model.cutoffs[-1] >= config.vocabulary.target:
+            raise LiteNmtError(
+                f"model.cutoffs ends with {model.cutoffs[-1]}; the vocabulary has {config.vocabulary.target} types."
+            )
+        if model.cutoff_factor ** len(model.cutoffs) > model.width:
+            raise LiteNmtError(f"model.cutoff_factor = {model.cutoff_factor} leaves the last band no channel.")
+        return
+    for name, there in (("model.cutoffs", model.cutoffs), ('vocabulary.kind = "word"', kind == "word")):
+        if there:
+            raise LiteNmtError(f'{name} is for language models; leave it out, or set task = "lm".')
+    if "adaptive-span" in (model.encoder.mixer, model.decoder.mixer):
+        raise LiteNmtError('the mixer "adaptive-span" is for language models; set task = "lm".')
+
+
+def _check_model(model: ModelConfig, vocabulary: VocabularyConfig, task: str) -> None:
     width = model.width
     if width % 2:
         raise LiteNmtError(f"model.width is {width}; sinusoidal positions need an even number.")
-    if width % model.cross_heads:
+    if task != "lm" and width % model.cross_heads:
         raise LiteNmtError(f"model.width is {width}, which model.cross_heads = {model.cross_heads} does not divide.")
     _check_kept("model.kept_cross_heads", model.kept_cross_heads, "model.cross_heads", model.cross_heads)
-    for side in ("encoder", "decoder"):
+    for side in ("decoder",) if task == "lm" else ("encoder", "decoder"):
         stack: StackConfig = getattr(model, side)
         mixed = width // 2 if stack.mixer == "lsra" else width
         share = "half of model.width" if stack.mixer == "lsra" else "model.width"
-        if stack.mixer in ("attention", "lsra") and mixed % stack.heads:
+        if stack.mixer in (*ATTENTIONS, "lsra") and mixed % stack.heads:
             raise LiteNmtError(f"{share} is {mixed}, which model.{side}.heads = {stack.heads} does not divide.")
         if stack.mixer in (*CONVOLUTIONS, "lsra") and stack.conv_heads and mixed % stack.conv_heads:
             raise LiteNmtError(
@@ -211,6 +259,10 @@ def _check_model(model: ModelConfig, vocabulary: VocabularyConfig) -> None:
                 "not divide."
             )
         _check_kept(f"model.{side}.kept_heads", stack.kept_heads, f"model.{side}.heads", stack.heads)
+        if stack.persistent and stack.mixer not in (*ATTENTIONS, "lsra"):
+            raise LiteNmtError(f'model.{side}.persistent is {stack.persistent}; the mixer "{stack.mixer}" has no keys.')
+        if stack.mixer == "average" and not stack.ffn:
+            raise LiteNmtError(f'model.{side}.ffn is 0; the mixer "average" needs one of at least 1.')
         if not stack.kernels:
             raise LiteNmtError(f"model.{side}.kernels is empty; give at least one size.")
     if model.tie == "all" and not vocabulary.joint:

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import mul
 
-from lite_nmt.config import Config, ModelConfig, StackConfig
+from lite_nmt.config import ATTENTIONS, Config, ModelConfig, StackConfig
 from lite_nmt.errors import LiteNmtError
 
 OUTPUT, EMBEDDING = "output projection", "embedding"
@@ -44,8 +46,8 @@ class Cost:
     peak: int = 0  # bytes alive at most between the parts
 
     def mult_adds(self, count: str = "paper") -> int:
-        """Mult-Adds of one pass; ``full`` counts the output projection too."""
-        return sum(p.mult_adds for p in self.parts if count == "full" or p.kind != OUTPUT)
+        """Mult-Adds of one pass; ``full`` counts both ends of the vocabulary too."""
+        return sum(p.mult_adds for p in self.parts if count == "full" or p.kind not in (OUTPUT, EMBEDDING))
 
     def parameters(self, count: str = "paper") -> int:
         """Parameters; ``paper`` leaves out the embedding lookup tables (a tied output matrix with them)."""
@@ -83,16 +85,18 @@ class Lengths:
 
 
 def cost(config: Config, source_length: int = 30, target_length: int = 30, batch: int = 1, beam: int = 1) -> Cost:
-    """Count a translation model for pairs of sentences.
+    """Count a translation model for pairs of sentences, or a language model for texts.
 
     Args:
-        source_length, target_length: tokens of each sentence.
+        source_length, target_length: tokens of each sentence; a language model's text is a target.
         batch: sentences.
         beam: hypotheses for each. The encoder, and the keys and values that the cross-attention makes of its output,
             are computed once a sentence; all else in the decoder once a hypothesis.
     """
     model, vocabulary = config.model, config.vocabulary
     of = Lengths(source_length, target_length, batch, beam)
+    if config.task == "lm":
+        return _language_model(model, vocabulary.target, of.target, batch * beam)
     s, t, width, layers = of.source, of.target, model.width, model.decoder.layers
     parts: list[Part] = []
     for i in range(model.encoder.layers):
@@ -116,14 +120,30 @@ def cost(config: Config, source_length: int = 30, target_length: int = 30, batch
     return _in_bytes((*parts, *_vocabulary(model, vocabulary.target, tables, batch * beam * t, looked_up)))
 
 
-def decoder_only(model: ModelConfig, types: int, length: int, batch: int = 1) -> Cost:
-    """Count a language model of ``model.decoder``'s layers, without cross-attention, for one context of ``length``."""
+def _language_model(model: ModelConfig, types: int, length: int, batch: int) -> Cost:
+    """``model.decoder``'s layers, without cross-attention; a cache of what came before is not counted."""
     parts: list[Part] = []
     for i in range(model.decoder.layers):
         parts += _layer(f"decoder.{i}", model.decoder, i, model.width, length, batch, causal=True)
     if model.norm == "pre":
         parts.append(Part("decoder_norm", "norm", 0, 2 * model.width, 2 * batch * length * model.width))
-    return _in_bytes((*parts, *_vocabulary(model, types, types, batch * length, batch * length)))
+    rows = batch * length
+    if not model.cutoffs:
+        return _in_bytes((*parts, *_vocabulary(model, types, types, rows, rows)))
+    # Narrower embeddings for rarer types, and a row of the first band for each other one (Baevski and Auli, 2019).
+    width, edges = model.width, (0, *model.cutoffs, types)
+    sizes = [end - begin for begin, end in pairwise(edges)]
+    widths = [width // model.cutoff_factor**b for b in range(len(sizes))]
+    sizes[0] += len(model.cutoffs)
+    tables = sum(map(mul, sizes, widths)) + width * sum(widths)
+    scores = sum(sizes) + types
+    return _in_bytes(
+        (
+            *parts,
+            Part("embedding", EMBEDDING, rows * width * sum(widths), tables, rows * (2 * sum(widths) + 2 * width)),
+            Part("project", OUTPUT, rows * tables, tables if model.tie == "none" else 0, rows * (width + scores)),
+        )
+    )
 
 
 def _in_bytes(parts: Iterable[Part]) -> Cost:
@@ -147,11 +167,13 @@ def _layer(
         yield replace(part, mult_adds=times * part.mult_adds, activations=held + times * part.activations)
     if cross:
         yield cross
-    ffn = stack.ffn_width(i)
-    feed = _linear(width, ffn) + _linear(ffn, width)
-    alive = times * t * max(2 * ffn, ffn + width)  # before and after the activation, or with the result
-    yield Part(f"{name}.ffn", "ffn", times * t * 2 * width * ffn, feed, held + alive)
-    for branch in ("mix", "look", "feed") if cross else ("mix", "feed"):
+    branches = ["mix", "look"] if cross else ["mix"]
+    if ffn := stack.ffn_width(i):
+        feed = _linear(width, ffn) + _linear(ffn, width)
+        alive = times * t * max(2 * ffn, ffn + width)  # before and after the activation, or with the result
+        yield Part(f"{name}.ffn", "ffn", times * t * 2 * width * ffn, feed, held + alive)
+        branches.append("feed")
+    for branch in branches:
         yield Part(f"{name}.{branch}.norm", "norm", 0, 2 * width, held + 2 * times * t * width)
 
 
@@ -176,7 +198,7 @@ def _mixer(name: str, stack: StackConfig, width: int, i: int, t: int, causal: bo
         yield _attention(f"{name}.attention", stack, half, i, t)
         near = _convolution(f"{name}.convolution", stack.conv, stack, half, i, t, causal)
         yield replace(near, activations=near.activations + t * half)  # the attention's result waits
-    elif stack.mixer == "attention":
+    elif stack.mixer in ATTENTIONS:
         yield _attention(name, stack, width, i, t)
     elif stack.mixer == "average":
         # The mean itself is T additions a channel: no products. In the encoder it is one mean a sentence, but the
@@ -189,11 +211,19 @@ def _mixer(name: str, stack: StackConfig, width: int, i: int, t: int, causal: bo
 
 
 def _attention(name: str, stack: StackConfig, width: int, i: int, t: int) -> Part:
-    n = stack.heads_of(i) * (width // stack.heads)
-    # A window only masks: the product is still computed in full, and so it is counted in full.
-    products = 4 * t * width * n + 2 * t * t * n
+    heads, r = stack.heads_of(i), width // stack.heads
+    n = heads * r
+    weights = 3 * _linear(width, n) + _linear(n, width) + 2 * stack.persistent * n
+    products = 4 * t * width * n + 2 * t * stack.persistent * n
     alive = t * max(4 * n, n + width)  # query, key, value and result, or the result before and after the projection
-    return Part(name, "attention", products, 3 * _linear(width, n) + _linear(n, width), alive)
+    if stack.mixer == "adaptive-span":
+        seen = min(t, stack.span_of(i))
+        products += 3 * t * seen * n  # of queries with keys and with the embeddings of distances, and of values
+        weights += heads + stack.span * r
+    else:
+        # A window only masks: the product is still computed in full, and so it is counted in full.
+        products += 2 * t * t * n
+    return Part(name, "attention", products, weights, alive)
 
 
 def _convolution(name: str, kind: str, stack: StackConfig, width: int, i: int, t: int, causal: bool) -> Part:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from lite_nmt.profiling.cost import EMBEDDING, OUTPUT
 
 KINDS = {
+    "lite_nmt.modules.adaptive.AdaptiveEmbedding": EMBEDDING,
+    "lite_nmt.modules.adaptive_span.AdaptiveSpan": "attention",
     "lite_nmt.modules.attention.SelfAttention": "attention",
     "lite_nmt.modules.attention.CrossAttention": "cross-attention",
     "lite_nmt.modules.average.AverageAttention": "average attention",

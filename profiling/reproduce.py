@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from lite_nmt.config import ModelConfig, StackConfig, load_preset
+from lite_nmt.config import load_preset
 from lite_nmt.profiling.budget import quantity
-from lite_nmt.profiling.cost import Cost, cost, decoder_only
+from lite_nmt.profiling.cost import Cost, cost
 from lite_nmt.profiling.evolved import evolved_transformer
 
 if TYPE_CHECKING:
@@ -55,25 +55,10 @@ CNN_DAILYMAIL = (  # model, preset, printed Mult-Adds by source tokens
     (TRANSFORMER, "cnndm-transformer", {30: "2.0G", 100: "3.6G", 1000: "29.9G"}),
     (LITE, "cnndm-lite-transformer", {30: "0.8G", 100: "1.5G", 1000: "12.5G"}),
 )
-WIKITEXT_103 = (  # model, its layers, width, printed parameters, printed Mult-Adds by tokens
-    (
-        "Adaptive Inputs",
-        StackConfig(layers=12, mixer="attention", heads=8, ffn=2048),
-        512,
-        "37.8M",
-        {100: "3.9G", 1000: "50.3G"},
-    ),
-    (
-        LITE,
-        StackConfig(
-            layers=12, conv="dynamicconv", glu=True, kernels=(15, 15, 31, 31, 31, 31, 63, 63, 63, 63, 63, 63), ffn=896
-        ),
-        896,
-        "37.2M",
-        {100: "3.9G", 1000: "48.7G"},
-    ),
+WIKITEXT_103 = (  # model, preset, printed parameters, printed Mult-Adds by tokens
+    ("Adaptive Inputs", "wikitext103-transformer-512", "37.8M", {100: "3.9G", 1000: "50.3G"}),
+    (LITE, "wikitext103-lite-transformer", "37.2M", {100: "3.9G", 1000: "48.7G"}),
 )
-WIKITEXT_103_TYPES = 267_735
 
 
 @dataclass(frozen=True)
@@ -121,12 +106,10 @@ def _rows() -> Iterator[Row]:
     for model, preset, lengths in CNN_DAILYMAIL:
         totals = {length: cost(load_preset(preset), length, 60) for length in lengths}
         yield from _by_length(TABLE_4, model, preset, totals, lengths)
-    for model, stack, width, parameters, lengths in WIKITEXT_103:
-        shape = f"{stack.layers} layers of {width} (inferred)"
-        config = ModelConfig(width=width, decoder=stack, norm="pre" if stack.mixer == "attention" else "post")
-        totals = {length: decoder_only(config, WIKITEXT_103_TYPES, length) for length in lengths}
-        yield Row(TABLE_5, model, shape, "parameters", parameters, totals[100].parameters())
-        yield from _by_length(TABLE_5, model, shape, totals, lengths)
+    for model, preset, parameters, lengths in WIKITEXT_103:
+        totals = {length: cost(load_preset(preset), target_length=length) for length in lengths}
+        yield Row(TABLE_5, model, preset, "parameters", parameters, totals[100].parameters())
+        yield from _by_length(TABLE_5, model, preset, totals, lengths)
     base = "wmt-transformer-base"
     yield Row(FIGURE_5, "Transformer base", base, "parameters", "44.1M", cost(load_preset(base)).parameters())
 

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from lite_nmt.config import Config
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.models.language import LanguageModel
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.profiling.activations import observe
 from lite_nmt.profiling.cost import Cost, Lengths, Part
@@ -168,6 +169,14 @@ class TeacherForced(TranslationModel):
         return self.project(super().forward(source, keep, target))
 
 
+class Read(LanguageModel):
+    """A language model whose pass ends with the scores, likewise."""
+
+    def forward(self, tokens: Tensor) -> Tensor:  # type: ignore[override]  # without a cache
+        """Scores after every token, B T V."""
+        return self.project(super().forward(tokens)[0])
+
+
 class _NoValues(TorchFunctionMode):
     """Initialisation draws nothing: on the meta device there is nowhere to put it."""
 
@@ -177,9 +186,11 @@ class _NoValues(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def unallocated(config: Config, of: Lengths) -> tuple[TeacherForced, tuple[Tensor, Tensor, Tensor]]:
+def unallocated(config: Config, of: Lengths) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """The model that a configuration describes, and inputs for it, on the meta device."""
     with torch.device("meta"), _NoValues():
+        if config.task == "lm":
+            return Read(config).eval(), (torch.zeros(of.batch * of.beam, of.target, dtype=torch.long),)
         model = TeacherForced(config).eval()
         source = torch.zeros(of.batch, of.source, dtype=torch.long)
         target = torch.zeros(of.batch * of.beam, of.target, dtype=torch.long)

@@ -55,6 +55,8 @@ def _check(model: ModelConfig) -> None:
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         if stack.mixer != "attention":
             raise LiteNmtError(f'model.{side}.mixer is "{stack.mixer}"; CTranslate2 knows "attention" alone.')
+        if stack.persistent or not stack.ffn:
+            raise LiteNmtError(f"model.{side} is all-attention, which CTranslate2 does not know.")
         if stack.windows:
             raise LiteNmtError(
                 f"model.{side}.windows is {list(stack.windows)}; CTranslate2's attention sees the whole sentence."

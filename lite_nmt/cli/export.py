@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lite_nmt.cli.options import positive
+
+if TYPE_CHECKING:
+    from lite_nmt.models.checkpoint import Checkpoint
 
 PRECISIONS = ("fp32", "int8", "kmeans")
 
@@ -18,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="write a bundle for the device: graphs, vocabulary, manifest",
         description="Export a checkpoint as a bundle, held against the checkpoint before it is written: fp32 and "
         "kmeans must give its scores to 1e-4 and its translations, int8 must lose at most 0.3 BLEU on validation "
-        "pairs.",
+        "pairs. A language model is one graph, a step, in fp32.",
     )
     parser.add_argument("checkpoint", help="folder of a run or a checkpoint")
     parser.add_argument("--out", required=True, type=Path, metavar="BUNDLE", help="a folder, or a file ending in .zip")
@@ -59,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     check_out(args.out)  # and not only once the training side is aligned
     if args.shortlist and args.to != "onnx":
         raise LiteNmtError(f"--shortlist is for ONNX alone; leave it out, or give --to onnx, not {args.to}.")
+    if saved.config.task == "lm":
+        return _language_model(args, saved)
     with tempfile.TemporaryDirectory() as scratch:
         pairs = find_pairs(saved, "valid", args.data, Path(scratch))
         shortlist = None
@@ -83,6 +89,23 @@ def run(args: argparse.Namespace) -> int:
     bleu = bundle.manifest.get("bleu")
     worth = f", BLEU {bleu['value']:.2f} on {bleu['sentences']} validation pairs" if bleu else ""
     print(f"{args.out}: {args.precision}, {bundle.size():,} bytes{worth}")
+    return 0
+
+
+def _language_model(args: argparse.Namespace, saved: Checkpoint) -> int:
+    """A language model's graph, in float32."""
+    import json
+
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.export.language import export_language_model
+
+    if (args.to, args.precision, args.shortlist, args.data) != ("onnx", "fp32", None, None):
+        raise LiteNmtError(f"{args.checkpoint} is a language model, exported to onnx in fp32 alone, without --data.")
+    bundle = export_language_model(saved, args.out)
+    if args.json:
+        print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
+    else:
+        print(f"{args.out}: fp32, {bundle.size():,} bytes")
     return 0
 
 

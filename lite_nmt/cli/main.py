@@ -25,6 +25,7 @@ VERBS = (
     "train",
     "distill",
     "translate",
+    "generate",
     "evaluate",
     "compress",
     "export",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lite_nmt.config import DecodeConfig
+    from lite_nmt.models.checkpoint import Checkpoint
 
 _DECODE = ("beam", "length_penalty", "penalty", "min_length", "max_length", "no_repeat_ngram")
 
@@ -20,6 +21,20 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return number
+
+
+def language_model(path: str) -> Checkpoint | None:
+    """The checkpoint of a run or folder, if it is a language model's."""
+    from pathlib import Path
+
+    from lite_nmt.export.bundle import is_bundle
+
+    if is_bundle(Path(path)):
+        return None
+    from lite_nmt.models import checkpoint
+
+    saved = checkpoint.load(Path(path))
+    return saved if saved.config.task == "lm" else None
 
 
 def add_decode_options(parser: argparse.ArgumentParser) -> None:

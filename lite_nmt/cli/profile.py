@@ -171,6 +171,8 @@ def _latency(target: Target, args: argparse.Namespace) -> Latency:
         raise LiteNmtError(
             f"--latency takes presets, configurations and checkpoints; {target.name} is none ({target.kind})."
         )
+    if target.config.task == "lm":
+        raise LiteNmtError(f"--latency is measured of models that translate; {target.name} is a language model.")
     of = _lengths(args)
     if of.batch != 1:
         raise LiteNmtError(f"--latency is measured at batch 1, not {of.batch}.")

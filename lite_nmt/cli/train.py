@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lite_nmt.config import TASKS
+
 if TYPE_CHECKING:
     from lite_nmt.config import Config
+
+LM_PRESET = "wikitext2-lite-transformer"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,9 +23,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Train a translation model. With --budget and no --preset, the widest Lite Transformer that fits "
         "is trained. Under torchrun, several processes train one model together.",
     )
-    parser.add_argument("--data", type=Path, help="folder with train.SRC, train.TGT and valid.*")
+    parser.add_argument(
+        "--task", choices=TASKS, help="what to train (default: what the preset or the configuration is for)"
+    )
+    parser.add_argument("--data", type=Path, help="folder with train.SRC, train.TGT and valid.*; lm: train.TGT alone")
     parser.add_argument("--src", help="source language, the source files' ending (default: de, or as --init)")
-    parser.add_argument("--tgt", help="target language, the target files' ending (default: en, or as --init)")
+    parser.add_argument(
+        "--tgt", help="target language, the target files' ending (default: en, for lm txt, or as --init)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="run folder; its model/ is the result")
     parser.add_argument("--budget", help="largest Mult-Adds for 30 to 30 tokens: 100M, 300M, 500M")
     parser.add_argument("--count", choices=("paper", "full"), default="paper", help="how the budget is counted")
@@ -47,8 +56,10 @@ def run(args: argparse.Namespace) -> int:
     """Train, and print where the model is and what it cost."""
     import dataclasses
     import json
+    import math
     import os
 
+    from lite_nmt.errors import LiteNmtError
     from lite_nmt.models import checkpoint
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
@@ -70,11 +81,20 @@ def run(args: argparse.Namespace) -> int:
     check_budget(config, args, first)
     source, target = checkpoint.load(args.init).languages if args.init else ("de", "en")
     languages = (args.src or source, args.tgt or target)
+    if config.task == "lm":
+        if args.src:
+            raise LiteNmtError("--src is for translation; a language model reads one side, --tgt.")
+        languages = (args.tgt or "txt",) * 2
     result = train(config, args.data, languages, args.out, args.resume, args.device, args.teacher, args.init)
     if not first:
         return 0
     if args.json:
         print(json.dumps({**dataclasses.asdict(result), "model": str(result.model)}))
+        return 0
+    if config.task == "lm":
+        ppl = f", validation perplexity {math.exp(result.metrics['valid_nll']):.2f}" if result.metrics else ""
+        print(f"{result.model}: {result.step} updates{ppl}")
+        print(result.footprint.sentence())
         return 0
     bleu = f", validation BLEU {result.metrics['valid_bleu']:.2f} (greedy)" if "valid_bleu" in result.metrics else ""
     print(f"{result.model}: {result.step} updates{bleu}")
@@ -97,9 +117,13 @@ def configuration(args: argparse.Namespace, teacher: Path | None) -> Config:
         if args.preset is not None:
             raise LiteNmtError("--init brings its own settings; leave out --preset.")
         return from_dict(Config, merge(checkpoint.load(args.init).config.to_dict(), *overrides))
-    if args.preset is None and args.budget is not None:
+    if args.preset is None and args.budget is not None and args.task != "lm":
         return widest(parse_budget(args.budget), args.count, *overrides)
-    return load_preset(BUDGET_PRESET if args.preset is None else args.preset, *overrides)
+    preset = args.preset or (LM_PRESET if args.task == "lm" else BUDGET_PRESET)
+    config = load_preset(preset, *overrides)
+    if args.task not in (None, config.task):
+        raise LiteNmtError(f"--task is {args.task}, but {preset} is for {config.task}; choose another preset.")
+    return config
 
 
 def teacher_vocabulary(teacher: Path, asked: object) -> dict[str, Any]:

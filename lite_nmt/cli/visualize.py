@@ -1,4 +1,4 @@
-"""``lite-nmt visualize``: pictures of what a model's mixers look at, and how far that is."""
+"""``lite-nmt visualize``: pictures of what a model's mixers look at, and how far that is, or has been learned to be."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from lite_nmt.evaluate.attention import Reading
+    from lite_nmt.models.checkpoint import Checkpoint
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,10 +20,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "visualize",
         help="draw what a model's mixers look at",
         description="Translate a sentence, draw what each mixer took from where on the way, and print how far that "
-        "was: distances are in SentencePiece pieces.",
+        "was: distances are in SentencePiece pieces. Of a language model with adaptive spans, draw these.",
     )
     parser.add_argument("checkpoint", help="folder of a run or a checkpoint")
-    parser.add_argument("sentence", help="source text")
+    parser.add_argument("sentence", nargs="?", help="source text; a language model takes none")
     parser.add_argument("--against", metavar="CHECKPOINT", help="a second model, drawn beside the first")
     parser.add_argument("--target", metavar="TEXT", help="its translation (default: the first model's own)")
     parser.add_argument("--out", type=Path, default=Path("attention"), help="folder (default: attention)")
@@ -33,10 +34,16 @@ def run(args: argparse.Namespace) -> int:
     """Read, draw, and print the distances."""
     import json
 
+    from lite_nmt.cli.options import language_model
+    from lite_nmt.errors import LiteNmtError
     from lite_nmt.evaluate.attention import NEAR
     from lite_nmt.evaluate.pictures import pictures
     from lite_nmt.manifest import write_whole
 
+    if saved := language_model(args.checkpoint):
+        return _spans(args, saved)
+    if args.sentence is None:
+        raise LiteNmtError("give a sentence to translate; only a language model is drawn without one.")
     readings = _readings(args)
     args.out.mkdir(parents=True, exist_ok=True)
     drawn = pictures(readings)
@@ -53,6 +60,32 @@ def run(args: argparse.Namespace) -> int:
     _print_table(rows)
     for file in files:
         print(file)
+    return 0
+
+
+def _spans(args: argparse.Namespace, saved: Checkpoint) -> int:
+    """What a language model's heads have learned."""
+    import json
+
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.evaluate.spans import pictures, spans
+    from lite_nmt.manifest import write_whole
+
+    if args.sentence or not (found := spans(saved.language_model())):
+        why = "takes no sentence" if args.sentence else "has no adaptive spans to draw"
+        raise LiteNmtError(f"{args.checkpoint} is a language model, which {why}.")
+    args.out.mkdir(parents=True, exist_ok=True)
+    drawn = pictures(found)
+    for name, content in drawn.items():
+        write_whole(args.out / name, content)
+    files = [str(args.out / name) for name in drawn]
+    if args.json:
+        print(json.dumps({"spans": found, "files": files}))
+        return 0
+    for i, heads in enumerate(found, 1):
+        mean = sum(heads) / len(heads)
+        print(f"layer {i}: mean {mean:.1f}, heads {' '.join(f'{span:.1f}' for span in heads)}")
+    print(*files, sep="\n")
     return 0
 
 

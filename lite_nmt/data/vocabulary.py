@@ -1,4 +1,4 @@
-"""SentencePiece vocabularies: one that serves both sides, or one for each."""
+"""SentencePiece vocabularies: one that serves both sides, or one for each; of pieces or of words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lite_nmt.errors import LiteNmtError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
+SPACE, UNKNOWN = "\u2581", "<unk>"
 
 
 class Vocabulary:
@@ -52,6 +53,15 @@ class Vocabulary:
         """Token numbers, each sentence closed by EOS."""
         return [[*ids, EOS] for ids in self.target.encode(list(lines))]
 
+    def encode_words(self, line: str) -> list[int]:
+        """A tokenised line's words, one number each, closed by EOS; for a vocabulary of words."""
+        words = line.split()
+        return [*(self.target.piece_to_id([SPACE + word for word in words]) if words else ()), EOS]
+
+    def decode_words(self, tokens: Sequence[int]) -> str:
+        """The text of words' numbers."""
+        return " ".join(str(self.target.id_to_piece(token)).removeprefix(SPACE) for token in tokens)
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Target text of token numbers; special tokens are left out."""
         return str(self.target.decode([t for t in tokens if t > EOS]))
@@ -83,6 +93,18 @@ def train_vocabulary(config: VocabularyConfig, source: Iterator[str], target: It
 def _train(config: VocabularyConfig, size: int, lines: Iterator[str], seed: int) -> bytes:
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(seed)
+    # A text's own <unk> is its unknown word, and no other; words keep all their characters.
+    pieces = {"character_coverage": config.coverage, "byte_fallback": True, "max_sentence_length": 16_384}
+    words = {
+        "character_coverage": 1.0,
+        "byte_fallback": False,
+        "normalization_rule_name": "identity",
+        "max_sentence_length": 2**30,
+        "unk_piece": SPACE + UNKNOWN,
+        "unk_surface": " " + UNKNOWN,
+    }
+    if config.kind == "word":
+        lines = (line.replace(UNKNOWN, "") for line in lines)
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=lines,
@@ -90,17 +112,15 @@ def _train(config: VocabularyConfig, size: int, lines: Iterator[str], seed: int)
             model_type=config.kind,
             vocab_size=size,
             hard_vocab_limit=False,
-            character_coverage=config.coverage,
-            byte_fallback=True,
             pad_id=PAD,
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
             input_sentence_size=5_000_000,
             shuffle_input_sentence=True,
-            max_sentence_length=16_384,
             num_threads=1,  # more threads give another result
             minloglevel=2,
+            **(words if config.kind == "word" else pieces),
         )
     except (RuntimeError, OSError) as error:
         if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):

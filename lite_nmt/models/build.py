@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lite_nmt.config import ModelConfig, StackConfig
+from lite_nmt.modules.adaptive_span import AdaptiveSpan
 from lite_nmt.modules.attention import CrossAttention, SelfAttention
 from lite_nmt.modules.average import AverageAttention
 from lite_nmt.modules.convolution import Convolution, DynamicTaps, LightTaps, PlainConvolution, TalkTaps, Taps
@@ -32,14 +33,21 @@ def build_convolution(kind: str, stack: StackConfig, width: int, layer: int, cau
 def build_attention(model: ModelConfig, stack: StackConfig, width: int, layer: int, causal: bool) -> SelfAttention:
     """Attention of a sentence to itself; heads that were pruned leave the others as wide as they were."""
     heads, head_width = stack.heads_of(layer), width // stack.heads
-    return SelfAttention(width, heads, causal, stack.window(layer), model.attention_dropout, head_width)
+    if stack.mixer == "adaptive-span":
+        learned = stack.span_of(layer) if stack.spans else None
+        return AdaptiveSpan(
+            width, heads, stack.span, stack.ramp, learned, model.attention_dropout, head_width, stack.persistent
+        )
+    return SelfAttention(
+        width, heads, causal, stack.window(layer), model.attention_dropout, head_width, stack.persistent
+    )
 
 
 def build_mixer(model: ModelConfig, stack: StackConfig, layer: int, causal: bool) -> Mixer:
     """The mixer of one layer, counted from 0."""
     width, taps = model.width, stack.kernel(layer)
     match stack.mixer:
-        case "attention":
+        case "attention" | "adaptive-span":
             return build_attention(model, stack, width, layer, causal)
         case "average":
             return AverageAttention(width, stack.ffn, causal)
@@ -52,19 +60,27 @@ def build_mixer(model: ModelConfig, stack: StackConfig, layer: int, causal: bool
     return build_convolution(stack.mixer, stack, width, layer, causal)
 
 
+def build_ffn(model: ModelConfig, stack: StackConfig, layer: int) -> FeedForward | None:
+    """The feed-forward network of one layer, or None where there is none."""
+    hidden = stack.ffn_width(layer)
+    return FeedForward(model.width, hidden, model.activation, model.ffn_dropout) if hidden else None
+
+
 def build_encoder_layer(model: ModelConfig, layer: int) -> EncoderLayer:
     """One encoder layer, counted from 0."""
-    stack = model.encoder
-    ffn = FeedForward(model.width, stack.ffn_width(layer), model.activation, model.ffn_dropout)
-    mixer = build_mixer(model, stack, layer, causal=False)
+    ffn, mixer = build_ffn(model, model.encoder, layer), build_mixer(model, model.encoder, layer, causal=False)
+    return EncoderLayer(mixer, ffn, model.width, model.dropout, model.norm == "pre")
+
+
+def build_language_layer(model: ModelConfig, layer: int) -> EncoderLayer:
+    """One layer of a decoder without a source, counted from 0."""
+    ffn, mixer = build_ffn(model, model.decoder, layer), build_mixer(model, model.decoder, layer, causal=True)
     return EncoderLayer(mixer, ffn, model.width, model.dropout, model.norm == "pre")
 
 
 def build_decoder_layer(model: ModelConfig, layer: int) -> DecoderLayer:
     """One decoder layer, counted from 0."""
-    stack = model.decoder
-    ffn = FeedForward(model.width, stack.ffn_width(layer), model.activation, model.ffn_dropout)
-    mixer = build_mixer(model, stack, layer, causal=True)
+    ffn, mixer = build_ffn(model, model.decoder, layer), build_mixer(model, model.decoder, layer, causal=True)
     heads, head_width = model.cross_heads_of(layer), model.width // model.cross_heads
     cross = CrossAttention(model.width, heads, model.attention_dropout, head_width)
     return DecoderLayer(mixer, cross, ffn, model.width, model.dropout, model.norm == "pre")

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lite_nmt.compress import packing
 from lite_nmt.compress.packing import Packed
@@ -22,11 +22,13 @@ from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import is_bundle
 from lite_nmt.manifest import aside, read_manifest, seal, verify, write_folder
+from lite_nmt.models.language import LanguageModel
 from lite_nmt.models.translation import TranslationModel
 
 FORMAT, VERSION = "lite-nmt checkpoint", 1
 MANIFEST, WEIGHTS, TRAINING = "checkpoint.json", "model.safetensors", "training.safetensors"
 PACKED, XZ = "model.packed", ".xz"
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,33 @@ class Checkpoint:
         return {name: torch.from_numpy(tensor) for book in books for name, tensor in book.weights().items()}
 
     def model(self, device: str | torch.device = "cpu") -> TranslationModel:
-        """The model, ready to translate (dropout off)."""
-        model = TranslationModel(self.config)
+        """The model, ready to translate (dropout off).
+
+        Raises:
+            LiteNmtError: it is a language model.
+        """
+        if self.config.task == "lm":
+            raise LiteNmtError(
+                f"{self.folder} holds a language model, which does not translate; see `lite-nmt evaluate`."
+            )
+        return self._restored(TranslationModel(self.config), device)
+
+    def language_model(self, device: str | torch.device = "cpu") -> LanguageModel:
+        """The language model, ready to read (dropout off).
+
+        Raises:
+            LiteNmtError: it is a model that translates.
+        """
+        if self.config.task != "lm":
+            raise LiteNmtError(f"{self.folder} holds a model that translates, not a language model.")
+        return self._restored(LanguageModel(self.config), device)
+
+    def _restored(self, model: M, device: str | torch.device) -> M:
         restore(model, self.weights(), self.folder)
         return model.to(device).eval()
 
 
-def restore(model: TranslationModel, weights: Mapping[str, Tensor], folder: Path) -> None:
+def restore(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
     """Load weights into a model built from the same configuration."""
     expected = {name: tuple(p.shape) for name, p in named_weights(model).items()}
     found = {name: tuple(t.shape) for name, t in weights.items()}
@@ -72,7 +94,7 @@ def restore(model: TranslationModel, weights: Mapping[str, Tensor], folder: Path
             parameter.copy_(weights[name])
 
 
-def named_weights(model: TranslationModel) -> dict[str, Tensor]:
+def named_weights(model: nn.Module) -> dict[str, Tensor]:
     """Parameters by name, each shared one once."""
     return dict(model.named_parameters())
 

@@ -25,6 +25,10 @@ class SelfAttention(Mixer):
     ``window`` = k limits what a step sees to k neighbours, centred as a convolution's taps are (Pay Less
     Attention's k = 3,7,15,31x3 baseline); the causal form then keeps only the last k - 1 keys and values. R is C/H, or
     ``head_width`` where pruning left fewer heads than C was divided into.
+
+    ``persistent`` = N joins as many learned keys and values to those of the text, in each head, under one softmax: they
+    do the work of a feed-forward network (Sukhbaatar et al. 2019, "Augmenting self-attention with persistent memory").
+    They are stored divided by sqrt(R) and sqrt(N), as there, so that one learning rate suits all.
     """
 
     def __init__(
@@ -35,9 +39,11 @@ class SelfAttention(Mixer):
         window: int | None = None,
         dropout: float = 0.0,
         head_width: int | None = None,
+        persistent: int = 0,
     ) -> None:
         super().__init__()
         self.heads, self.causal, self.window, self.dropout = heads, causal, window, dropout
+        self.persistent = persistent
         inner = heads * head_width if head_width else width
         self.qkv = nn.Linear(width, 3 * inner)
         self.out = nn.Linear(inner, width)
@@ -47,6 +53,26 @@ class SelfAttention(Mixer):
         nn.init.xavier_uniform_(self.out.weight)
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.out.bias)
+        if persistent:
+            self.persistent_key = nn.Parameter(torch.empty(heads, persistent, inner // heads))
+            self.persistent_value = nn.Parameter(torch.empty(heads, persistent, inner // heads))
+            nn.init.normal_(self.persistent_key, std=(inner // heads) ** -0.5)
+            nn.init.normal_(self.persistent_value, std=persistent**-0.5)
+
+    def memory(self) -> tuple[Tensor, Tensor]:
+        """The persistent keys and values, H N R each."""
+        scale = self.persistent_key.shape[-1] ** 0.5
+        return self.persistent_key * scale, self.persistent_value * self.persistent**0.5
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: float = 0.0) -> Tensor:
+        """Attention to the text's keys and values, B H S R, and to the persistent ones."""
+        if self.persistent:
+            k, v = (
+                torch.cat([always.expand(q.shape[0], -1, -1, -1), own], 2)
+                for always, own in zip(self.memory(), (k, v), strict=True)
+            )
+            allowed = None if allowed is None else nn.functional.pad(allowed, (self.persistent, 0), value=True)
+        return attend(q, k, v, allowed, dropout)
 
     def allowed(self, length: int, keep: Tensor | None, device: torch.device) -> Tensor | None:
         """Which step (rows) may see which (columns), broadcastable to B H T T; None where all may."""
@@ -68,13 +94,18 @@ class SelfAttention(Mixer):
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
         mask = self.allowed(x.shape[1], keep, x.device)
         dropout = self.dropout if self.training else 0.0
-        return self.out(merge_heads(attend(q, k, v, mask, dropout)))
+        return self.out(merge_heads(self.attend(q, k, v, mask, dropout)))
 
     def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Where there are persistent vectors, a row sums to what they leave."""
         q, k, _ = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
         logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
         mask = self.allowed(x.shape[1], keep, x.device)
-        return (logits if mask is None else logits.masked_fill(~mask, float("-inf"))).softmax(-1)
+        logits = logits if mask is None else logits.masked_fill(~mask, float("-inf"))
+        if self.persistent:
+            always = q @ self.memory()[0].transpose(-1, -2) * q.shape[-1] ** -0.5
+            logits = torch.cat([always, logits], -1)
+        return logits.softmax(-1)[..., self.persistent :]
 
     def initial_state(self, x: Tensor) -> State:
         # A window's state has its full size from the start, so that a graph's shapes do not depend on how far it is.
@@ -86,10 +117,10 @@ class SelfAttention(Mixer):
         q, k, v = self.qkv(x).view(x.shape[0], 3 * self.heads, 1, -1).chunk(3, 1)  # N H 1 R
         key, value = torch.cat([state["key"], k], 2), torch.cat([state["value"], v], 2)
         if self.window is None:
-            mixed = attend(q, key, value)
+            mixed = self.attend(q, key, value, None)
         else:
             there = torch.arange(self.window, device=x.device) >= self.window - 1 - position
-            mixed = attend(q, key, value, there[None, None, None])
+            mixed = self.attend(q, key, value, there[None, None, None])
             key, value = key[:, :, 1:], value[:, :, 1:]
         return self.out(mixed.view(x.shape[0], -1)), {"key": key, "value": value}
 

@@ -24,8 +24,10 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(types, width))
         nn.init.normal_(self.weight, std=width**-0.5)
 
-    def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """tokens: any shape; positions: broadcastable to it."""
+    def forward(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
+        """tokens: any shape; positions: broadcastable to it, or None for a model that tells them otherwise."""
+        if positions is None:
+            return nn.functional.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
         return self.at(tokens, sinusoid(positions, self.weight.shape[1]))
 
     def at(self, tokens: Tensor, encoded: Tensor) -> Tensor:

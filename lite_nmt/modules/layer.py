@@ -52,33 +52,42 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Mixer, feed-forward."""
+    """Mixer, feed-forward; the latter is None in all-attention. With a causal mixer it is a language model's layer."""
 
-    def __init__(self, mixer: Mixer, ffn: FeedForward, width: int, dropout: float, pre: bool) -> None:
+    def __init__(self, mixer: Mixer, ffn: FeedForward | None, width: int, dropout: float, pre: bool) -> None:
         super().__init__()
         self.mixer, self.ffn = mixer, ffn
-        self.mix, self.feed = Residual(width, dropout, pre), Residual(width, dropout, pre)
+        self.mix, self.feed = Residual(width, dropout, pre), Residual(width, dropout, pre) if ffn else None
+
+    def rest(self, x: Tensor, mixed: Tensor) -> Tensor:
+        """All that follows the mixer: the same for one step and for many."""
+        return feed(self.feed, self.ffn, self.mix.leave(x, mixed))
 
     def forward(self, x: Tensor, keep: Tensor) -> Tensor:
-        x = self.mix.leave(x, self.mixer(self.mix.enter(x), keep))
-        return self.feed.leave(x, self.ffn(self.feed.enter(x)))
+        return self.rest(x, self.mixer(self.mix.enter(x), keep))
+
+
+def feed(residual: Residual | None, ffn: FeedForward | None, x: Tensor) -> Tensor:
+    """A layer's last branch, where there is one."""
+    return residual.leave(x, ffn(residual.enter(x))) if residual and ffn else x
 
 
 class DecoderLayer(nn.Module):
     """Causal mixer, attention to the source, feed-forward."""
 
     def __init__(
-        self, mixer: Mixer, cross: CrossAttention, ffn: FeedForward, width: int, dropout: float, pre: bool
+        self, mixer: Mixer, cross: CrossAttention, ffn: FeedForward | None, width: int, dropout: float, pre: bool
     ) -> None:
         super().__init__()
         self.mixer, self.cross, self.ffn = mixer, cross, ffn
-        self.mix, self.look, self.feed = (Residual(width, dropout, pre) for _ in range(3))
+        self.mix, self.look = Residual(width, dropout, pre), Residual(width, dropout, pre)
+        self.feed = Residual(width, dropout, pre) if ffn else None
 
     def rest(self, x: Tensor, mixed: Tensor, memory: State, keep: Tensor) -> Tensor:
         """All that follows the mixer: the same for one step and for many."""
         x = self.mix.leave(x, mixed)
         x = self.look.leave(x, self.cross(self.look.enter(x), memory, keep))
-        return self.feed.leave(x, self.ffn(self.feed.enter(x)))
+        return feed(self.feed, self.ffn, x)
 
     def forward(self, x: Tensor, memory: State, keep: Tensor) -> Tensor:
         """x: N T C, where N is the memory's batch times the beam, a sentence's hypotheses side by side."""

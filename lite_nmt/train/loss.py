@@ -8,10 +8,13 @@ scores in word-level distillation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from lite_nmt.models.language import LanguageModel
 
 CHUNK = 512
 
@@ -122,4 +125,13 @@ def linear_cross_entropy(
     need = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
     apply: Any = _LinearCrossEntropy.apply  # typed in some releases of torch and not in others
     loss, nll = apply(hidden, weight, labels, smoothing, dtype, lesson, need)
+    return loss, nll
+
+
+def language_loss(
+    model: LanguageModel, hidden: Tensor, labels: Tensor, smoothing: float = 0.0, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
+    """:func:`linear_cross_entropy` of a language model's output, N C, whose softmax may be in parts."""
+    found = [linear_cross_entropy(*part, smoothing, dtype) for part in model.parts(hidden, labels)]
+    loss, nll = (torch.stack(sums).sum() for sums in zip(*found, strict=True))
     return loss, nll

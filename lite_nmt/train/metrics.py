@@ -101,7 +101,8 @@ class Metrics:
         """Take note of one validation."""
         self.write({"step": step, **found})
         bleu = f", BLEU {found['valid_bleu']:.2f}" if "valid_bleu" in found else ""
-        self.say(f"step {step}: validation ppl {math.exp(min(found['valid_nll'], 50)):.2f}{bleu}")
+        span = f", mean span {found['mean_span']:.1f}" if "mean_span" in found else ""
+        self.say(f"step {step}: validation ppl {math.exp(min(found['valid_nll'], 50)):.2f}{bleu}{span}")
 
     def show(self, step: int, text: str) -> None:
         """Put a line beside the bar, or below the last one where there is no bar."""

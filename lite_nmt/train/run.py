@@ -10,8 +10,6 @@ from pathlib import Path
 import torch
 
 from lite_nmt.config import Config
-from lite_nmt.data.encoded import Encoded
-from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.manifest import write_whole
 from lite_nmt.models import checkpoint
@@ -19,9 +17,10 @@ from lite_nmt.models.device import device as find_device
 from lite_nmt.train.average import average
 from lite_nmt.train.footprint import Footprint, footprint
 from lite_nmt.train.metrics import Metrics
-from lite_nmt.train.prepare import SETTINGS, Settings, Teacher, prepare
+from lite_nmt.train.prepare import SETTINGS, Settings, Teacher
 from lite_nmt.train.processes import Processes
 from lite_nmt.train.start import starting_point
+from lite_nmt.train.tasks import TASKS
 from lite_nmt.train.trainer import Trainer, saved_checkpoints
 
 
@@ -89,7 +88,7 @@ def _start(
         if not resume:
             raise LiteNmtError(f"{run} already holds a run; add --resume to go on with it, or choose another --out.")
         saved = Settings.load(run)
-        if config.model != saved.config.model:
+        if (config.task, config.model) != (saved.config.task, saved.config.model):
             raise LiteNmtError(f"{run} trains another model than the one asked for; choose another --out.")
         if followed is not None and (saved.teacher is None or saved.teacher.checksum != followed.checksum):
             started = "without a teacher" if saved.teacher is None else "with another teacher"
@@ -107,7 +106,7 @@ def _start(
     missing = not run.exists()
     try:
         run.mkdir(parents=True, exist_ok=True)
-        prepare(config, data, languages, run, metrics, followed, init)
+        TASKS[config.task].prepare(config, data, languages, run, metrics, followed, init)
     except (OSError, LiteNmtError) as error:
         if missing and not any(run.iterdir() if run.exists() else ()):
             run.rmdir()
@@ -129,13 +128,7 @@ def _continue(run: Path, resume: bool, processes: Processes, metrics: Metrics) -
     config = saved.config
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
-    vocabulary = Vocabulary.load(run / "vocabulary", config.vocabulary.joint)
-    data = Encoded.open(run / "data" / "train")
-    valid = Encoded.open(run / "data" / "valid") if (run / "data" / "valid").exists() else None
-    teacher = None
-    if saved.teacher and config.train.distill_weight:
-        teacher = saved.teacher.load().model(processes.device).requires_grad_(False)
-    trainer = Trainer(config, saved.languages, vocabulary, data, valid, run, processes, metrics, teacher)
+    trainer = TASKS[config.task].open(saved, run, processes, metrics)
     if resume and trainer.resume():
         metrics.rewind(trainer.progress.step)
         metrics.say(f"resuming at step {trainer.progress.step} of {config.train.steps}")
@@ -165,9 +158,6 @@ def finish(trainer: Trainer) -> dict[str, float]:
         weights = average(folders[-1:])
     checkpoint.restore(trainer.model, weights, run)
     trainer.model.eval()
-    found = {}
-    if trainer.valid_data is not None:
-        found["valid_nll"] = trainer.validation_nll(trainer.valid_data)
-        found["valid_bleu"] = trainer.validation_bleu(trainer.valid_data)
-    trainer.write(run / "model", found, with_training=False)
+    found = trainer.measure(bleu=True) or {}
+    trainer.write(run / "model", found)
     return found

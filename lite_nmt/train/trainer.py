@@ -1,4 +1,7 @@
-"""The training loop: updates, validation, checkpoints, and a resumption that leaves no trace."""
+"""The training loop: updates, validation, checkpoints, and a resumption that leaves no trace.
+
+What is trained, on what and how it is scored is a task's: :mod:`lite_nmt.train.tasks`.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,17 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lite_nmt.config import Config, DecodeConfig
-from lite_nmt.data.batches import Batch, batches, epoch_order, sorted_batches
-from lite_nmt.data.encoded import Array, Encoded
-from lite_nmt.data.vocabulary import EOS, PAD, Vocabulary
+from lite_nmt.config import Config
+from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
-from lite_nmt.models.translation import TranslationModel
 from lite_nmt.modules.convolution import use_kernels
 from lite_nmt.ops.implementation import Implementation
-from lite_nmt.train.loss import Lesson, linear_cross_entropy
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
 from lite_nmt.train.schedule import learning_rate
@@ -41,46 +40,88 @@ class Progress:
     seconds: float = 0.0  # of training, validation included, over all resumptions
 
 
+Group = tuple[list[Any], int]
+"""The batches of one update, in a task's own terms, and how many tokens they are to predict together."""
+
+
 class Trainer:
-    """Trains one model in one run folder, alone or as one of several processes."""
+    """Trains one model in one run folder, alone or as one of several processes.
+
+    A task says what the model is, what an update's batches are, their loss, and the score.
+    """
+
+    model: nn.Module
 
     def __init__(
         self,
         config: Config,
         languages: tuple[str, str],
         vocabulary: Vocabulary,
-        train: Encoded,
-        valid: Encoded | None,
         run: Path,
         processes: Processes,
         metrics: Metrics,
-        teacher: TranslationModel | None = None,
     ) -> None:
-        """
-        Args:
-            teacher: in eval mode and of the same vocabulary; word-level distillation follows it.
-        """
         self.config, self.recipe = config, config.train
         self.languages, self.vocabulary = languages, vocabulary
-        self.train_data, self.valid_data = train, valid
         self.run, self.processes, self.metrics = run, processes, metrics
         self.device = processes.device
         torch.manual_seed(self.recipe.seed)
-        self.model = TranslationModel(config).to(self.device)
+        self.model = self.build().to(self.device)
         use_kernels(self.model, cast(Implementation, self.recipe.kernels))
         if self.recipe.compile:
             self.model.compile(dynamic=True)
         self.optimizer = self.make_optimizer(self.model.parameters())
-        self.teacher = teacher
         self.dtype = PRECISIONS[self.recipe.precision]
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
         self.progress = Progress()
 
-    def make_optimizer(self, parameters: Iterable[Tensor]) -> torch.optim.AdamW:
+    def make_optimizer(self, parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
         """The recipe's optimizer; its learning rate is set at each update."""
         fused = {"fused": True} if self.device.type in ("cpu", "cuda") else {}
+        decay = self.recipe.weight_decay
+        if self.recipe.optimizer == "sgd":
+            momentum = self.recipe.momentum
+            return torch.optim.SGD(
+                parameters, lr=0.0, momentum=momentum, nesterov=momentum > 0, weight_decay=decay, **fused
+            )
         betas = (self.recipe.betas[0], self.recipe.betas[1])
-        return torch.optim.AdamW(parameters, lr=0.0, betas=betas, weight_decay=self.recipe.weight_decay, **fused)
+        return torch.optim.AdamW(parameters, lr=0.0, betas=betas, weight_decay=decay, **fused)
+
+    # The task
+
+    def build(self) -> nn.Module:
+        """The model."""
+        raise NotImplementedError
+
+    def endless(self, size: int) -> Iterator[Group]:
+        """``size`` batches for each update, from the first one on; seed and number alone decide them."""
+        raise NotImplementedError
+
+    def batch_loss(self, batch: Any, number: int) -> tuple[Tensor, Tensor]:
+        """What to train by, summed over a batch's tokens, and their plain negative log-likelihood, in nats.
+
+        Args:
+            number: of the batch in its update.
+        """
+        raise NotImplementedError
+
+    def measure(self, bleu: bool) -> dict[str, float] | None:
+        """``valid_nll``, nats a token, and ``valid_bleu`` where asked for and known; None without validation data."""
+        raise NotImplementedError
+
+    def updated(self) -> None:
+        """Whatever is to be done after each update."""
+
+    def carried(self) -> dict[str, Tensor]:
+        """What is carried from one update to the next beside weights and optimizer."""
+        return {}
+
+    def carry(self, state: Mapping[str, Tensor]) -> None:
+        """Go on with what :meth:`carried` gave."""
+
+    def trained(self) -> Config:
+        """The configuration, with what training found out."""
+        return self.config
 
     # Updates
 
@@ -115,35 +156,22 @@ class Trainer:
                     )
                     break
 
-    def groups(self) -> Iterator[tuple[list[Array], int]]:
-        """The batches of each update still to come, and how many target tokens they hold together.
+    def groups(self) -> Iterator[Group]:
+        """The batches of each update still to come.
 
         An update's batches are the same however many processes share them: ``accumulate`` for each process.
         """
-        recipe = self.recipe
-        size = recipe.accumulate * self.processes.count
-        starts = self.train_data.target_starts
+        groups = self.endless(self.recipe.accumulate * self.processes.count)
+        return itertools.islice(groups, self.progress.step, None)  # not what a resumed run has already seen
 
-        def endless() -> Iterator[Array]:
-            for epoch in itertools.count():
-                yield from epoch_order(self.train_data, recipe.batch_tokens, recipe.seed, epoch)
-
-        stream = endless()
-        for _ in range(self.progress.step):
-            list(itertools.islice(stream, size))  # what a resumed run has already seen
-        while True:
-            group = list(itertools.islice(stream, size))
-            yield group, int(sum((starts[b + 1] - starts[b]).sum() for b in group))
-
-    def update(self, group: tuple[list[Array], int]) -> None:
+    def update(self, group: Group) -> None:
         """One step of the optimizer over one group of batches."""
         parts, tokens = group
         step = self.progress.step + 1
         sums = torch.zeros(2, device=self.device)
         for i in range(self.processes.rank, len(parts), self.processes.count):
             torch.manual_seed(hash_seed(self.recipe.seed, step, i))
-            batch = batches(self.train_data, parts[i]).to(self.device)
-            loss, nll = self.loss(batch, self.recipe.label_smoothing, self.teacher)
+            loss, nll = self.batch_loss(parts[i], i)
             self.scaler.scale(loss / tokens).backward()
             sums += torch.stack([loss.detach(), nll])
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
@@ -163,74 +191,30 @@ class Trainer:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
+        self.updated()
         self.progress.step = step
         self.metrics.update(step, sums, tokens, rate, norm)
-
-    def loss(self, batch: Batch, smoothing: float, teacher: TranslationModel | None = None) -> tuple[Tensor, Tensor]:
-        """Summed loss, smoothed and taught, and plain negative log-likelihood of a batch, in nats."""
-        real = batch.labels != PAD
-        lesson = None
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not torch.float32):
-            hidden = self.model(batch.source, batch.keep, batch.target)
-            if teacher is not None:
-                with torch.no_grad():
-                    taught = teacher(batch.source, batch.keep, batch.target)[real]
-                recipe = self.recipe
-                lesson = Lesson(
-                    taught, teacher.project.weight.detach(), recipe.distill_weight, recipe.distill_temperature
-                )
-        # In float16 the gradients of single scores would vanish here, before loss scaling could lift them.
-        dtype = torch.float32 if self.dtype is torch.float16 else self.dtype
-        weight = self.model.project.weight
-        return linear_cross_entropy(hidden[real], weight, batch.labels[real], smoothing, dtype, lesson)
 
     # Validation
 
     def validate(self) -> bool:
         """Measure the validation side, keep the best weights; true where training should stop."""
-        if self.valid_data is None:
-            return False
         stop = False
         if self.processes.first:
             self.model.eval()
-            found = {"valid_nll": self.validation_nll(self.valid_data)}
-            if self.recipe.valid_bleu:
-                found["valid_bleu"] = self.validation_bleu(self.valid_data)
+            found = self.measure(self.recipe.valid_bleu)
             self.model.train()
+        if self.processes.first and found is not None:
             measure = found["valid_bleu"] if self.recipe.stop_on == "bleu" else -found["valid_nll"]
             if measure > self.progress.best:
                 self.progress.best, self.progress.stale = measure, 0
                 if self.recipe.finish == "best":
-                    self.write(self.run / "best", found, with_training=False)
+                    self.write(self.run / "best", found)
             else:
                 self.progress.stale += 1
             self.metrics.validated(self.progress.step, found)
             stop = self.recipe.stop_on != "none" and self.progress.stale >= self.recipe.patience
         return self.processes.agree(stop)
-
-    @torch.no_grad()
-    def validation_nll(self, data: Encoded) -> float:
-        """Nats a token, no label smoothing."""
-        total = torch.zeros((), device=self.device)
-        for indices in sorted_batches(data, self.recipe.batch_tokens):
-            total += self.loss(batches(data, indices).to(self.device), 0.0)[1]
-        return float(total) / len(data.target)
-
-    def validation_bleu(self, data: Encoded) -> float:
-        """sacreBLEU of greedy translations."""
-        from lite_nmt.decode.search import search
-        from lite_nmt.evaluate.score import score
-
-        hypotheses, references = [""] * len(data), [""] * len(data)
-        greedy = DecodeConfig(beam=1)
-        for indices in sorted_batches(data, self.recipe.batch_tokens):
-            batch = batches(data, indices).to(self.device)
-            for i, found, labels in zip(
-                indices, search(self.model, batch.source, batch.keep, greedy), batch.labels, strict=True
-            ):
-                hypotheses[i] = self.vocabulary.decode(found[0].tokens)
-                references[i] = self.vocabulary.decode([t for t in labels.tolist() if t not in (PAD, EOS)])
-        return score(hypotheses, references).bleu
 
     # Checkpoints
 
@@ -240,18 +224,18 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint that training can go on from, then drop those beyond ``train.keep``."""
+        training = self.training_state()  # to which several processes may contribute
         if self.processes.first:
-            self.write(self.folder(self.progress.step), {}, with_training=True)
+            self.write(self.folder(self.progress.step), {}, training)
             for old in saved_checkpoints(self.run)[: -self.recipe.keep]:
                 shutil.rmtree(old)
         self.processes.wait()
 
-    def write(self, folder: Path, metrics: Mapping[str, float], with_training: bool) -> None:
+    def write(self, folder: Path, metrics: Mapping[str, float], training: Mapping[str, Tensor] | None = None) -> None:
         """Write the current weights to ``folder``."""
         weights = checkpoint.named_weights(self.model)
-        training = self.training_state() if with_training else None
         checkpoint.save(
-            folder, self.config, self.languages, self.progress.step, metrics, self.vocabulary, weights, training
+            folder, self.trained(), self.languages, self.progress.step, metrics, self.vocabulary, weights, training
         )
 
     def training_state(self) -> dict[str, Tensor]:
@@ -265,7 +249,7 @@ class Trainer:
         if self.scaler.is_enabled():
             for key, value in self.scaler.state_dict().items():
                 state[f"scaler.{key}"] = torch.tensor(value, dtype=torch.float64)
-        return state
+        return state | {f"carried.{name}": tensor for name, tensor in self.carried().items()}
 
     def resume(self) -> bool:
         """Go on from the newest checkpoint of the run; false where there is none."""
@@ -289,6 +273,7 @@ class Trainer:
                 int(scaler["_growth_tracker"]),
             )
             self.scaler.load_state_dict(scaler)
+        self.carry({k[len("carried.") :]: v.to(self.device) for k, v in state.items() if k.startswith("carried.")})
         for field in dataclasses.fields(Progress):
             kind = int if field.name in ("step", "stale") else float
             setattr(self.progress, field.name, kind(state[f"progress.{field.name}"].item()))

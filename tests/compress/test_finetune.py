@@ -22,7 +22,8 @@ from lite_nmt.models import checkpoint
 from lite_nmt.train.loss import linear_cross_entropy
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
-from lite_nmt.train.trainer import Trainer, hash_seed
+from lite_nmt.train.trainer import hash_seed
+from lite_nmt.train.translation import TranslationTrainer
 
 CPU = torch.device("cpu")
 
@@ -40,11 +41,11 @@ def pruned(trained: Path) -> Weights:
 
 
 @pytest.fixture
-def trainer(trained: Path, data: Encoded, pruned: Weights, tmp_path: Path) -> Trainer:
+def trainer(trained: Path, data: Encoded, pruned: Weights, tmp_path: Path) -> TranslationTrainer:
     saved = checkpoint.load(trained)
     config = dataclasses.replace(saved.config, train=dataclasses.replace(saved.config.train, clip=0.0))
     run = Processes(CPU), Metrics(tmp_path, first=False)
-    trainer = Trainer(config, saved.languages, saved.vocabulary, data, None, tmp_path, *run)
+    trainer = TranslationTrainer(config, saved.languages, saved.vocabulary, data, None, tmp_path, *run)
     checkpoint.restore(trainer.model, {k: torch.from_numpy(w) for k, w in pruned.items()}, tmp_path)
     return trainer
 
@@ -57,7 +58,7 @@ def tuner(trained: Path, data: Encoded, steps: int = 20) -> FineTuner:
     return FineTuner(checkpoint.load(trained), data, None, steps, 1e-3, CPU)
 
 
-def loss(trainer: Trainer, weights: Weights, data: Encoded) -> float:
+def loss(trainer: TranslationTrainer, weights: Weights, data: Encoded) -> float:
     checkpoint.restore(trainer.model, {k: torch.from_numpy(w) for k, w in weights.items()}, Path())
     trainer.model.eval()
     return trainer.validation_nll(data)
@@ -76,7 +77,7 @@ def test_gradients_are_summed_by_code() -> None:
 
 
 def test_a_codebooks_gradient_is_the_derivative_of_the_loss_by_it(
-    trainer: Trainer, pruned: Weights, data: Encoded
+    trainer: TranslationTrainer, pruned: Weights, data: Encoded
 ) -> None:
     names = matrices(trainer.model)
     books = in_books(pruned, [names[:1], names[1:4], names[4:]])  # one tensor, and several in one book
@@ -121,7 +122,7 @@ def test_a_codebooks_gradient_is_the_derivative_of_the_loss_by_it(
 
 
 def test_shared_weights_keep_their_codes_and_learn(
-    trained: Path, trainer: Trainer, pruned: Weights, data: Encoded
+    trained: Path, trainer: TranslationTrainer, pruned: Weights, data: Encoded
 ) -> None:
     names = matrices(trainer.model)
     books = in_books(pruned, [[name] for name in names])
@@ -140,7 +141,9 @@ def test_shared_weights_keep_their_codes_and_learn(
     assert loss(trainer, tuned, data) < loss(trainer, start, data) - 0.02
 
 
-def test_zeros_stay_while_the_rest_learns(trained: Path, trainer: Trainer, pruned: Weights, data: Encoded) -> None:
+def test_zeros_stay_while_the_rest_learns(
+    trained: Path, trainer: TranslationTrainer, pruned: Weights, data: Encoded
+) -> None:
     names = matrices(trainer.model)
     tuned = tuner(trained, data).keeping_zeros(pruned, names)
     for name in names:
@@ -149,7 +152,7 @@ def test_zeros_stay_while_the_rest_learns(trained: Path, trainer: Trainer, prune
     assert loss(trainer, tuned, data) < loss(trainer, pruned, data) - 0.05
 
 
-def test_zeros_of_other_tensors_may_move(trainer: Trainer) -> None:
+def test_zeros_of_other_tensors_may_move(trainer: TranslationTrainer) -> None:
     keep_zeros(trainer, ["encoder.0.ffn.inner.weight"])
     parameters = checkpoint.named_weights(trainer.model)
     kept, free = parameters["encoder.0.ffn.inner.weight"], parameters["encoder.0.ffn.out.weight"]

@@ -22,7 +22,8 @@ from lite_nmt.models import checkpoint
 from lite_nmt.train.loss import linear_cross_entropy
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
-from lite_nmt.train.trainer import Trainer, hash_seed
+from lite_nmt.train.trainer import hash_seed
+from lite_nmt.train.translation import TranslationTrainer
 
 CPU = torch.device("cpu")
 
@@ -33,11 +34,11 @@ def data(trained: Path) -> Encoded:
 
 
 @pytest.fixture
-def trainer(trained: Path, data: Encoded, tmp_path: Path) -> Trainer:
+def trainer(trained: Path, data: Encoded, tmp_path: Path) -> TranslationTrainer:
     saved = checkpoint.load(trained)
     config = dataclasses.replace(saved.config, train=dataclasses.replace(saved.config.train, clip=0.0))
     run = Processes(CPU), Metrics(tmp_path, first=False)
-    trainer = Trainer(config, saved.languages, saved.vocabulary, data, None, tmp_path, *run)
+    trainer = TranslationTrainer(config, saved.languages, saved.vocabulary, data, None, tmp_path, *run)
     checkpoint.restore(trainer.model, saved.weights(), tmp_path)
     trainer.model.train()
     return trainer
@@ -86,7 +87,7 @@ def test_gradients_pass_straight_through() -> None:
     torch.testing.assert_close(x.grad, weight, rtol=0, atol=0)
 
 
-def test_every_product_sees_rounded_inputs(trainer: Trainer) -> None:
+def test_every_product_sees_rounded_inputs(trainer: TranslationTrainer) -> None:
     model = trainer.model.eval()
     seen: dict[str, int] = {}
     handles = round_inputs(model)
@@ -108,7 +109,9 @@ def test_every_product_sees_rounded_inputs(trainer: Trainer) -> None:
     assert max(len(row.unique()) for row in model(batch.source, batch.keep, batch.target)) > 256
 
 
-def test_an_update_moves_the_masters_by_the_gradient_at_the_rounded_weights(trainer: Trainer, data: Encoded) -> None:
+def test_an_update_moves_the_masters_by_the_gradient_at_the_rounded_weights(
+    trainer: TranslationTrainer, data: Encoded
+) -> None:
     names = matrices(trainer.model)
     with torch.no_grad():
         checkpoint.named_weights(trainer.model)["encoder.0.ffn.inner.weight"][0, :5] = 0

@@ -29,6 +29,7 @@ STACK = {"layers": 1, "mixer": "lsra", "heads": 2, "conv_heads": 2, "kernels": [
 FAMILIES: dict[str, dict[str, Any]] = {
     "attention": {"mixer": "attention"},
     "windows": {"mixer": "attention", "windows": [3]},
+    "all-attention": {"mixer": "attention", "persistent": 5, "ffn": 0},
     "lightconv": {"mixer": "lightconv"},
     "dynamicconv, glu": {"mixer": "dynamicconv", "glu": True},
     "talk": {"mixer": "talk"},

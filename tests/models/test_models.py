@@ -21,6 +21,7 @@ TOLERANCE = 1e-5
 FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "transformer": ({"mixer": "attention"}, {}),
     "windows": ({"mixer": "attention", "windows": [3, 4]}, {}),
+    "all-attention": ({"mixer": "attention", "persistent": 7, "ffn": 0}, {}),
     "cnn": ({"mixer": "cnn"}, {}),
     "depthwise": ({"mixer": "lightconv", "conv_heads": 0, "weight_norm": "none"}, {}),
     "lightconv": ({"mixer": "lightconv"}, {}),

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from lite_nmt.modules.adaptive_span import AdaptiveSpan
 from lite_nmt.modules.attention import SelfAttention, merge_heads, split_heads
 from lite_nmt.modules.average import AverageAttention
 from lite_nmt.modules.convolution import Convolution, DynamicTaps, LightTaps, PlainConvolution, TalkTaps, Taps
@@ -50,6 +51,36 @@ def test_attention(causal: bool, window: int | None, padded: bool) -> None:
     close(weights.sum(-1).mean(1), torch.ones(2, 9, dtype=torch.float64), keep)
     if causal:
         assert not weights.triu(1).any()
+
+
+@pytest.mark.parametrize("persistent", [0, 3])
+@pytest.mark.parametrize("kind", ["attention", "adaptive-span"])
+@torch.inference_mode()
+def test_adaptive_span_and_persistent_vectors(kind: str, persistent: int) -> None:
+    """What the text's steps are given, and what the persistent values take of the rest."""
+    torch.manual_seed(0)
+    made = (
+        SelfAttention(WIDTH, HEADS, True, persistent=persistent)
+        if kind == "attention"
+        else AdaptiveSpan(WIDTH, HEADS, 20, 3, persistent=persistent)
+    )
+    mixer = randomised(made)
+    assert isinstance(mixer, SelfAttention)
+    if isinstance(mixer, AdaptiveSpan):
+        mixer.z.copy_(torch.tensor([0.14, 0.02]))
+    x, _ = batch(9, False)
+    weights = mixer.weights(x)
+    q, _, v = (split_heads(part, HEADS) for part in mixer.qkv(x).chunk(3, -1))
+    mixed = weights @ v
+    rest = 1 - weights.sum(-1, keepdim=True)
+    if persistent:
+        key, value = mixer.memory()
+        mixed = mixed + rest * ((q @ key.transpose(-1, -2) * q.shape[-1] ** -0.5).softmax(-1) @ value)
+    close(mixer.out(merge_heads(mixed)), mixer(x), None)
+    assert not weights.triu(1).any()
+    assert (rest > 0.01).all() == bool(persistent)
+    if kind == "adaptive-span":
+        assert not weights.tril(-6).any(), "the widest head sees 6 steps"
 
 
 def producer(kind: str, taps: int, padding: int, norm: str, renormalize: bool) -> Taps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from lite_nmt.config import CONVOLUTIONS, Config, from_dict, load_preset, preset_names
+from lite_nmt.models.language import LanguageModel
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.profiling.cost import cost
 
@@ -104,9 +106,10 @@ def test_full_count_shows_the_output_projection(width: str, hidden: str) -> None
 def check_parameters(config: Config) -> None:
     """Both counts against the model itself, built without memory."""
     with torch.device("meta"):
-        model = TranslationModel(config)
+        model = LanguageModel(config) if config.task == "lm" else TranslationModel(config)
     full = sum(p.numel() for p in model.parameters())
-    tables = {id(table): table.numel() for table in (model.source.weight, model.target.weight)}
+    sides = (model.target,) if isinstance(model, LanguageModel) else (model.source, model.target)
+    tables = {id(p): p.numel() for side in sides for p in side.parameters()}
     total = cost(config)
     assert total.parameters("full") == full
     assert total.parameters("paper") == full - sum(tables.values())
@@ -129,6 +132,22 @@ def test_parameters_of_each_combination(mixer: str) -> None:
         table = {**model, "encoder": {**side, "layers": 2}, "decoder": side}
         sizes = {"joint": tie == "all", "source": 11, "target": 11 if tie == "all" else 9}
         check_parameters(from_dict(Config, {"model": table, "vocabulary": sizes}))
+
+
+@pytest.mark.parametrize("mixer", ["attention", "lsra"])
+@pytest.mark.parametrize("ffn", [0, 12])
+def test_parameters_with_persistent_vectors(mixer: str, ffn: int) -> None:
+    side = {"mixer": mixer, "heads": 2, "conv_heads": 2, "layers": 2, "ffn": ffn, "persistent": 3}
+    check_parameters(from_dict(Config, {"model": {"width": 8, "cross_heads": 2, "encoder": side, "decoder": side}}))
+
+
+def test_small_language_models_need_the_same() -> None:
+    presets = [name for name in preset_names() if name.startswith("wikitext2-")]
+    assert len(presets) == 6
+    spent = [cost(load_preset(name), target_length=128).mult_adds() for name in presets]
+    assert spent == pytest.approx([176.16e6] * 6, rel=0.003)
+    recipes = [dataclasses.replace(load_preset(name).train, span_loss=0.0) for name in presets]
+    assert len(set(recipes)) == 1
 
 
 @pytest.mark.parametrize("preset", ["multi30k-transformer", "multi30k-lightconv", "multi30k-talk", "ablation-cnn"])

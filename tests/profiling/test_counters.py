@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import lite_nmt
-from lite_nmt.config import Config, load_preset, preset_names
+from lite_nmt.config import Config, from_dict, load_preset, preset_names
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.profiling.cost import Cost, Lengths, cost
 from lite_nmt.profiling.einsum import einsum
@@ -33,12 +33,38 @@ def closed(config: Config, of: Lengths) -> Cost:
     return cost(config, of.source, of.target, of.batch, of.beam)
 
 
-@pytest.mark.parametrize("preset", preset_names())
+@pytest.mark.parametrize("preset", [name for name in preset_names() if load_preset(name).task == "translate"])
 def test_closed_form_trace_and_graph_agree(preset: str) -> None:
     config = load_preset(preset)
     expected = figures(closed(config, ODD))
     assert figures(profile(*unallocated(config, ODD))) == expected
     assert figures(count_export(config, ODD)) == expected
+
+
+@pytest.mark.parametrize(
+    ("mixer", "cutoffs", "tie"),
+    [("attention", [], "all"), ("attention", [7, 20], "none"), ("adaptive-span", [7, 20], "all")],
+)
+def test_they_agree_on_language_models(mixer: str, cutoffs: list[int], tie: str) -> None:
+    """With persistent vectors and no feed-forward network, beyond what the spans have learned and within."""
+    stack = {"mixer": mixer, "layers": 2, "heads": 2, "persistent": 5, "ffn": 0, "span": 50, "spans": [9, 50]}
+    model = {"width": 16, "cutoffs": cutoffs, "tie": tie, "norm": "pre", "decoder": stack}
+    table = {"task": "lm", "model": model, "vocabulary": {"kind": "word", "target": 61}}
+    config = from_dict(Config, table)
+    expected = figures(closed(config, ODD))
+    assert figures(profile(*unallocated(config, ODD))) == expected
+    assert figures(count_export(config, ODD)) == expected
+    width, t, n = 16, ODD.target, ODD.batch * ODD.beam
+    seen = [9, t] if mixer == "adaptive-span" else [t] * 2
+    products = 3 if mixer == "adaptive-span" else 2
+    by_hand = sum(n * t * width * (4 * width + products * s + 2 * 5) for s in seen)
+    assert closed(config, ODD).mult_adds() == by_hand
+
+
+@pytest.mark.parametrize("preset", [name for name in preset_names() if load_preset(name).task == "lm"])
+def test_closed_form_and_trace_agree_on_language_models(preset: str) -> None:
+    config = load_preset(preset, {"model": {"decoder": {"layers": 1}}})
+    assert figures(profile(*unallocated(config, ODD))) == figures(closed(config, ODD))
 
 
 def pruned(preset: str) -> Config:

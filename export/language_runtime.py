@@ -1,0 +1,38 @@
+"""A language model's bundle, read by ONNX Runtime. This needs numpy and onnxruntime, and not PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.export.bundle import Bundle
+from lite_nmt.export.runtime import STEP, OnnxEngine
+
+State = dict[str, np.ndarray]
+
+
+class OnnxReader:
+    """As :class:`~lite_nmt.decode.generate.Reader` says."""
+
+    def __init__(self, bundle: Bundle, threads: int | None = None) -> None:
+        """
+        Raises:
+            LiteNmtError: the bundle translates.
+        """
+        if bundle.config.task != "lm":
+            raise LiteNmtError(f"{bundle.folder} translates; it is no language model.")
+        self.session = OnnxEngine(bundle, threads).session(STEP)
+        self.shapes = {value.name: value.shape for value in self.session.get_inputs()}
+
+    def start(self) -> State:
+        # What has no size yet is empty: the cache of attention that sees everything.
+        states = {name: shape for name, shape in self.shapes.items() if name.startswith("state.")}
+        return {
+            name: np.zeros([1, *(size if isinstance(size, int) else 0 for size in shape[1:])], np.float32)
+            for name, shape in states.items()
+        }
+
+    def read(self, token: int, position: int, state: State) -> tuple[np.ndarray, State]:
+        feeds = {"token": np.array([token]), "position": np.array(position), **state}
+        scores, *after = self.session.run(None, feeds)
+        return scores[0], dict(zip(state, after, strict=True))

@@ -1,0 +1,112 @@
+"""A language model's bundle against its checkpoint, beyond what it has learned to see."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lite_nmt.cli.main import main
+from lite_nmt.config import Config, VocabularyConfig, from_dict
+from lite_nmt.data.vocabulary import UNK, train_vocabulary
+from lite_nmt.decode.generate import generate
+from lite_nmt.models import checkpoint
+from lite_nmt.models.language import LanguageModel
+
+TEXT = ["a man sees the dog .", "the dog sees a man , and runs ."]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Adaptive spans and persistent vectors; one layer sees 5 steps, the other 10."""
+    vocabulary = train_vocabulary(VocabularyConfig(kind="word", target=500), iter(TEXT), iter(()), 1)
+    types = vocabulary.target.get_piece_size()
+    stack = {"mixer": "adaptive-span", "layers": 2, "heads": 2, "span": 20, "ramp": 3, "spans": [5, 10]}
+    table = {"width": 16, "cutoffs": [6], "decoder": {**stack, "persistent": 3, "ffn": 0}}
+    sizes = {"kind": "word", "source": types, "target": types}
+    config = from_dict(Config, {"task": "lm", "model": table, "vocabulary": sizes})
+    torch.manual_seed(1)
+    model = LanguageModel(config)
+    with torch.no_grad():
+        for mixer, z in zip(model.spans(), ([0.09, 0.0], [0.33, 0.2]), strict=True):
+            mixer.z.copy_(torch.tensor(z))
+    folder = tmp_path_factory.mktemp("lm") / "model"
+    checkpoint.save(folder, config, ("txt", "txt"), 1, {}, vocabulary, checkpoint.named_weights(model))
+    return folder
+
+
+def test_a_bundle_does_what_the_checkpoint_does(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    from lite_nmt.export import bundle
+    from lite_nmt.export.language import check
+    from lite_nmt.export.language_runtime import OnnxReader
+
+    out = tmp_path / "bundle.zip"
+    assert main(["export", str(saved), "--out", str(out)]) == 0
+    reader = OnnxReader(bundle.load(out))
+    assert check(checkpoint.load(saved).language_model(), reader, 12) < 1e-5
+    state = reader.start()
+    assert {name: x.shape for name, x in state.items()} == {
+        f"state.{i}.{name}": (1, 2, wide - 1, 8) for i, wide in enumerate((5, 10)) for name in ("key", "value")
+    }
+    _, after = reader.read(5, 0, state)
+    assert {name: x.shape for name, x in after.items()} == {name: x.shape for name, x in state.items()}
+    capsys.readouterr()
+    said = []
+    for model in (saved, out):
+        for options in ([], ["--temperature", "0.8", "--top", "5", "--seed", "3"]):
+            assert main(["generate", str(model), "--prompt", "the dog", "--words", "30", *options]) == 0
+            said.append(capsys.readouterr().out)
+    assert said[:2] == said[2:]
+    assert said[0].startswith("the dog ")
+    assert said[0] != said[1]
+    for wrong in (["--precision", "int8"], ["--to", "all"], ["--data", "x"]):
+        assert main(["export", str(saved), "--out", str(out), *wrong]) == 1
+        assert "in fp32 alone" in capsys.readouterr().err
+
+
+class Counting:
+    """Scores that say which tokens were read."""
+
+    def start(self) -> list[int]:
+        return []
+
+    def read(self, token: int, position: int, state: list[int]) -> tuple[np.ndarray, list[int]]:
+        assert position == len(state)
+        scores = np.zeros(9, np.float32)
+        scores[4 + len(state) % 5], scores[UNK] = 1, 5
+        return scores, [*state, token]
+
+
+def test_words_are_drawn_as_asked() -> None:
+    assert list(generate(Counting(), [7, 8], 4)) == [6, 7, 8, 4]
+    drawn = [list(generate(Counting(), [7], 200, temperature=1.0, seed=seed)) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert UNK not in drawn[0]
+    assert len(set(drawn[0])) > 5
+    assert list(generate(Counting(), [7, 8], 4, temperature=2.0, top=1)) == [6, 7, 8, 4]
+
+
+def test_spans_are_drawn(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["visualize", str(saved), "--out", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["spans"] == [pytest.approx([1.8, 0]), pytest.approx([6.6, 4])]
+    assert (tmp_path / "spans.png").read_bytes().startswith(b"\x89PNG")
+    assert b"span, steps" in (tmp_path / "spans.svg").read_bytes()
+    assert main(["visualize", str(saved), "a sentence"]) == 1
+    assert "takes no sentence" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [["translate"], ["compress", "--out", "x"]])
+def test_what_is_for_translation_says_so(
+    verb: list[str], saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([verb[0], str(saved), *verb[1:]]) == 1
+    assert "a language model" in capsys.readouterr().err
