@@ -23,7 +23,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.executorch_runtime import ENCODE, MISSING, SCHEMA, STEP
 from lite_nmt.export.graphs import DecodeStep, Encode
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.modules.embedding import Embedding, sinusoid
+from lite_nmt.modules.embedding import Embedding
 
 WIDTH = 8  # the most hypotheses; memory is planned for the most
 
@@ -141,14 +141,12 @@ class Table(Embedding):
 
     def __init__(self, embedding: Embedding) -> None:
         nn.Module.__init__(self)
+        self.width = embedding.width
         codes, scales = _rows(embedding.weight)
         self.codes, self.scales = nn.Buffer(codes), nn.Buffer(scales * math.sqrt(codes.shape[1]))
 
-    def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        return self.at(tokens, sinusoid(positions, self.codes.shape[1]))
-
-    def at(self, tokens: Tensor, encoded: Tensor) -> Tensor:
-        return F.embedding(tokens, self.codes).float() * F.embedding(tokens, self.scales) + encoded
+    def lookup(self, tokens: Tensor) -> Tensor:
+        return F.embedding(tokens, self.codes).float() * F.embedding(tokens, self.scales)
 
 
 def _rows(weight: Tensor) -> tuple[Tensor, Tensor]:

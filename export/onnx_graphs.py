@@ -228,8 +228,8 @@ def _start(encoder: ir.Model, before: Sequence[ir.Model], step: ir.Model, defaul
 def _begin(start: Start, step: ir.Model) -> ir.Model:
     """A search up to its first step, for callers who take the steps themselves.
 
-    Its outputs are the step's inputs, by name, but for those that the caller has. Its inputs have no defaults: from Java
-    ONNX Runtime takes no other value for an input that has one.
+    Its outputs are the step's inputs, by name, but for those that the caller has. Its inputs have no defaults: from
+    Java ONNX Runtime takes no other value for an input that has one.
     """
     graph = start.model.graph
     for value in graph.inputs:

@@ -21,16 +21,21 @@ class Embedding(nn.Module):
 
     def __init__(self, types: int, width: int) -> None:
         super().__init__()
+        self.width = width
         self.weight = nn.Parameter(torch.empty(types, width))
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         """tokens: any shape; positions: broadcastable to it, or None for a model that tells them otherwise."""
         if positions is None:
-            return nn.functional.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
-        return self.at(tokens, sinusoid(positions, self.weight.shape[1]))
+            return self.lookup(tokens)
+        return self.at(tokens, sinusoid(positions, self.width))
 
     def at(self, tokens: Tensor, encoded: Tensor) -> Tensor:
         """The same, where the positions' encoding is known."""
-        embedded = nn.functional.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
+        embedded = self.lookup(tokens)
         return embedded + encoded.to(embedded.dtype)
+
+    def lookup(self, tokens: Tensor) -> Tensor:
+        """sqrt(C) * E[token]."""
+        return nn.functional.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])

@@ -51,7 +51,7 @@ def save(tmp_path: Path, vocabularies: dict[bool, Vocabulary]) -> Save:
         vocabulary = vocabularies[model.tie == "all"]
         sizes = vocabulary.source.get_piece_size(), vocabulary.target.get_piece_size()
         sides = VocabularyConfig(joint=model.tie == "all", source=sizes[0], target=sizes[1], max_length=30)
-        config = Config(model, sides, decode=DecodeConfig(**decode))
+        config = Config(model, sides, decode=replace(DecodeConfig(), **decode))
         torch.manual_seed(1)
         built = TranslationModel(config)
         with torch.no_grad():
