@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -47,11 +48,11 @@ def vocabularies(corpus: Path) -> dict[bool, Vocabulary]:
 def save(tmp_path: Path, vocabularies: dict[bool, Vocabulary]) -> Save:
     """Writes a checkpoint of random weights, every one of which matters, and returns its folder."""
 
-    def write(model: ModelConfig, **decode: int) -> Path:
+    def write(model: ModelConfig, **decode: Any) -> Path:
         vocabulary = vocabularies[model.tie == "all"]
         sizes = vocabulary.source.get_piece_size(), vocabulary.target.get_piece_size()
         sides = VocabularyConfig(joint=model.tie == "all", source=sizes[0], target=sizes[1], max_length=30)
-        config = Config(model, sides, decode=replace(DecodeConfig(), **decode))
+        config = Config(model, sides, decode=DecodeConfig(**decode))
         torch.manual_seed(1)
         built = TranslationModel(config)
         with torch.no_grad():
