@@ -73,15 +73,17 @@ def picture(results: list[Result], path: Path) -> None:
     from lite_nmt.figures import STYLE
 
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+        figure, axes = plt.subplots(figsize=(7, 6), layout="constrained")
         for i, name in enumerate(dict.fromkeys(result.entry.name for result in results)):
             own = [result for result in results if result.entry.name == name]
             points = [(result.ms.median, result.bleu or 0) for result in own]
             axes.plot(*zip(*points, strict=True), "o-", color=f"C{i}", label=name)
         axes.set_xscale("log")
+        for axis in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+            axis("{x:g}")
         axes.set_xlabel("ms a sentence, one at a time, one thread (greedy, then beam 4)")
         axes.set_ylabel("test BLEU")
-        axes.legend(fontsize="small")
+        figure.legend(loc="outside lower center", ncols=2, fontsize="small")
         figure.savefig(path, dpi=150)
 
 
