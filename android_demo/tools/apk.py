@@ -44,7 +44,7 @@ def build(bundle: Path, abis: Sequence[str], folder: Path, runtime: Path | None 
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as name:
         work = Path(name)
-        _assets(bundle, work / "assets/bundle")
+        _assets(bundle, work)
         library = runtime or fetch("onnxruntime-android")
         java, natives = _runtime(library, abis, work)
         base, resources = _resources(work)
@@ -53,25 +53,27 @@ def build(bundle: Path, abis: Sequence[str], folder: Path, runtime: Path | None 
         return [_package(base, dex, natives[abi], abi, folder / f"lite-nmt-{abi}.apk") for abi in abis]
 
 
-def _assets(bundle: Path, assets: Path) -> None:
+def _assets(bundle: Path, work: Path) -> None:
     """A bundle's files, as the app will verify them again."""
-    manifest = assets / "manifest.json"
-    if (bundle / manifest.name).exists():
-        shutil.copytree(bundle, assets)
-    elif zipfile.is_zipfile(bundle):
+    source = bundle
+    if zipfile.is_zipfile(bundle):
+        source = work / bundle.name
         try:
-            shutil.unpack_archive(bundle, assets, "zip")
+            shutil.unpack_archive(bundle, source, "zip")
         except (OSError, zipfile.BadZipFile) as error:
             raise LiteNmtError(f"{bundle} is damaged: {error}; take another copy.") from error
+    manifest = source / "manifest.json"
     if not manifest.is_file():
         raise LiteNmtError(f"{bundle} is no bundle; lite-nmt export makes one.")
     files = read_manifest(bundle / manifest.name, manifest.read_bytes(), FORMAT, VERSION)["files"]
-    for name, said in files.items():
-        verify(assets, name, said)
-    if others := {file.name for file in assets.iterdir()} - {manifest.name, *files}:
-        raise LiteNmtError(f"{bundle} holds more than its {manifest.name} lists: {', '.join(sorted(others))}.")
     if not any(name.endswith(".onnx") for name in files):
         raise LiteNmtError(f"{bundle} is not for ONNX Runtime, which the app has; export it with --to onnx.")
+    assets = work / "assets/bundle"
+    assets.mkdir(parents=True)
+    for name, said in files.items():
+        verify(source, name, said)
+        shutil.copy(source / name, assets)
+    shutil.copy(manifest, assets)
 
 
 def _runtime(library: Path, abis: Sequence[str], work: Path) -> tuple[Path, dict[str, list[Path]]]:
