@@ -13,7 +13,7 @@ ABI ?= arm64-v8a
 demo: $(STAMP)
 	$(BIN)/lite-nmt demo --out demo
 
-android: $(BUNDLE)
+android: $(filter android_demo/build/bundle,$(BUNDLE))
 	$(PYTHON) -m android_demo.tools.apk --bundle "$(BUNDLE)" --abi $(ABI)
 
 android_demo/build/bundle: | $(STAMP)

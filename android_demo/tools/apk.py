@@ -19,11 +19,13 @@ from android_demo.tools.fetch import CACHE, DEMO, fetch, version
 from android_demo.tools.kotlin import class_path, compile_kotlin
 from android_demo.tools.shrink import shrink
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.manifest import read_manifest, verify
 
 ABIS = ("arm64-v8a", "x86_64")
 APP = DEMO / "app/src/main"
 TRANSLATOR = DEMO / "translator/src/main/kotlin"
 PACKAGE = "litenmt.app"
+FORMAT, VERSION = "lite-nmt bundle", 1  # as lite_nmt.export.bundle has them, which needs packages
 KEY = CACHE / "debug.p12"
 PASSWORD = "android"  # of a debug key, as the Android SDK's
 STORED = ("-0", ".onnx", "-0", ".bin", "-0", ".spm")  # a bundle's large files: they hardly shrink
@@ -40,36 +42,57 @@ def build(bundle: Path, abis: Sequence[str], folder: Path, runtime: Path | None 
         LiteNmtError: something could not be fetched, compiled or signed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    library = runtime or fetch("onnxruntime-android")
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as name, zipfile.ZipFile(library) as aar:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as name:
         work = Path(name)
-        java = Path(aar.extract("classes.jar", work))
-        base, resources = _resources(bundle, work)
+        _assets(bundle, work)
+        library = runtime or fetch("onnxruntime-android")
+        java, natives = _runtime(library, abis, work)
+        base, resources = _resources(work)
         code = _compile(resources, java, work)
         dex = _dex([code, java, fetch("kotlin-stdlib")], work)
-        made = []
-        for abi in abis:
-            natives = [Path(aar.extract(file, work)) for file in aar.namelist() if _native(file, abi)]
-            if not natives:
-                raise LiteNmtError(f"{library.name} has no libraries for {abi}; take ONNX Runtime's Android library.")
-            made.append(_package(base, dex, natives, abi, folder / f"lite-nmt-{abi}.apk"))
-        return made
+        return [_package(base, dex, natives[abi], abi, folder / f"lite-nmt-{abi}.apk") for abi in abis]
 
 
-def _native(file: str, abi: str) -> bool:
-    return file.startswith(f"jni/{abi}/") and file.endswith(".so")
+def _assets(bundle: Path, work: Path) -> None:
+    """A bundle's files, as the app will verify them again."""
+    source = bundle
+    if zipfile.is_zipfile(bundle):
+        source = work / bundle.name
+        try:
+            shutil.unpack_archive(bundle, source, "zip")
+        except (OSError, zipfile.BadZipFile) as error:
+            raise LiteNmtError(f"{bundle} is damaged: {error}; take another copy.") from error
+    manifest = source / "manifest.json"
+    if not manifest.is_file():
+        raise LiteNmtError(f"{bundle} is no bundle; lite-nmt export makes one.")
+    files = read_manifest(bundle / manifest.name, manifest.read_bytes(), FORMAT, VERSION)["files"]
+    if not any(name.endswith(".onnx") for name in files):
+        raise LiteNmtError(f"{bundle} is not for ONNX Runtime, which the app has; export it with --to onnx.")
+    assets = work / "assets/bundle"
+    assets.mkdir(parents=True)
+    for name, said in files.items():
+        verify(source, name, said)
+        shutil.copy(source / name, assets)
+    shutil.copy(manifest, assets)
 
 
-def _resources(bundle: Path, work: Path) -> tuple[Path, Path]:
+def _runtime(library: Path, abis: Sequence[str], work: Path) -> tuple[Path, dict[str, list[Path]]]:
+    """ONNX Runtime's classes, and its native libraries for each ABI."""
+    try:
+        with zipfile.ZipFile(library) as aar:
+            aar.extractall(work, [name for name in aar.namelist() if name.startswith(("classes.jar", "jni/"))])
+    except (OSError, zipfile.BadZipFile) as error:
+        raise LiteNmtError(f"cannot read {library}: {error}; take ONNX Runtime's Android library.") from error
+    java, natives = work / "classes.jar", {abi: sorted(work.glob(f"jni/{abi}/*.so")) for abi in abis}
+    for abi, found in natives.items():
+        if not found or not java.exists():
+            raise LiteNmtError(f"{library} has nothing for {abi}; take ONNX Runtime's Android library.")
+    return java, natives
+
+
+def _resources(work: Path) -> tuple[Path, Path]:
     """The APK without code, and the numbers of its resources as Kotlin."""
     _say("resources")
-    assets = work / "assets/bundle"
-    if bundle.is_dir():
-        shutil.copytree(bundle, assets)
-    elif zipfile.is_zipfile(bundle):
-        shutil.unpack_archive(bundle, assets, "zip")
-    if not (assets / "manifest.json").exists():
-        raise LiteNmtError(f"{bundle} is no bundle; lite-nmt export makes one.")
     symbols, kotlin = work / "R.txt", work / "R.kt"
     base = link(work, work / "assets", "--output-text-symbols", symbols)
     kotlin.write_text(_resource_numbers(symbols.read_text()))
@@ -135,13 +158,14 @@ def _package(base: Path, dex: Path, natives: Sequence[Path], abi: str, out: Path
         apk.write(dex, dex.name)
         for file in natives:  # compressed: 25 MB of ONNX Runtime become 10; Android unpacks them as it installs
             apk.write(file, f"lib/{abi}/{file.name}")
-    run("zipalign", "-f", "4", loose, out, purpose="align the APK")
+    aligned = loose.with_suffix(".aligned")
+    run("zipalign", "-f", "4", loose, aligned, purpose="align the APK")
     if not KEY.exists():
         _make_key()
     key = ("--ks", KEY, "--ks-pass", f"pass:{PASSWORD}")
-    run("apksigner", "sign", *key, "--v1-signing-enabled=false", "--v4-signing-enabled=false", out, purpose="sign")
-    run("apksigner", "verify", out, purpose="verify the signature")
-    return out
+    run("apksigner", "sign", *key, "--v1-signing-enabled=false", "--v4-signing-enabled=false", aligned, purpose="sign")
+    run("apksigner", "verify", aligned, purpose="verify the signature")
+    return aligned.replace(out)
 
 
 def _make_key() -> None:

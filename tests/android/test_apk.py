@@ -16,6 +16,9 @@ from android_demo.tools.apk import ABIS, APP, build
 from android_demo.tools.dex import Kind, read_dex
 from android_demo.tools.fetch import CACHE, catalogue, fetch, version
 from android_demo.tools.signature import read_signature
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.export.bundle import FORMAT, VERSION
+from lite_nmt.manifest import seal, write_folder
 
 MACHINES = {"arm64-v8a": 183, "x86_64": 62}  # of ELF
 PAGE = 16384
@@ -76,6 +79,39 @@ def stand_in(aar: Path) -> Path:
             for name in ("libonnxruntime.so", "libonnxruntime4j_jni.so"):
                 made.writestr(f"jni/{abi}/{name}", header + loaded)
     return aar
+
+
+def test_what_is_no_bundle_for_it_is_refused(exported: Path, tmp_path: Path) -> None:
+    def refused(bundle: Path) -> str:
+        with pytest.raises(LiteNmtError) as error:
+            build(bundle, ABIS, tmp_path / "out")
+        assert not list((tmp_path / "out").iterdir())
+        return str(error.value)
+
+    def altered(name: str, files: dict[str, bytes]) -> Path:
+        write_folder(tmp_path / name, {file.name: file.read_bytes() for file in exported.iterdir()} | files)
+        return tmp_path / name
+
+    (tmp_path / "empty.zip").write_bytes(b"")
+    for name in ("nowhere", "empty.zip", "."):
+        assert "is no bundle" in refused(tmp_path / name)
+    weights = (exported / "weights.bin").read_bytes()
+    assert "truncated" in refused(altered("short", {"weights.bin": weights[1:]}))
+    assert "checksum" in refused(altered("changed", {"weights.bin": b"x" + weights[1:]}))
+    zipped = shutil.make_archive(str(tmp_path / "zipped"), "zip", tmp_path / "changed")
+    assert "checksum" in refused(Path(zipped))
+    other = seal({"format": FORMAT, "version": VERSION}, {"model.pte": b""}, {})
+    write_folder(tmp_path / "executorch", {"manifest.json": other, "model.pte": b""})
+    assert "not for ONNX Runtime" in refused(tmp_path / "executorch")
+
+
+def test_what_is_no_runtime_is_refused(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.aar").write_text("no zip")
+    with zipfile.ZipFile(tmp_path / "empty.aar", "w"):
+        pass
+    for name in ("nowhere.aar", "text.aar", "empty.aar"):
+        with pytest.raises(LiteNmtError, match="take ONNX Runtime's Android library"):
+            build(exported, ABIS, tmp_path / "out", tmp_path / name)
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,13 @@ def test_a_file_put_there_is_taken(cache: Path) -> None:
     assert Central.asked == []
 
 
+def test_one_that_was_damaged_later_is_thrown_away(cache: Path) -> None:
+    tool.fetch(LIBRARY).write_bytes(CONTENT[1:])
+    with pytest.raises(LiteNmtError, match="thrown away"):
+        tool.fetch(LIBRARY)
+    assert tool.fetch(LIBRARY).read_bytes() == CONTENT
+
+
 def test_another_file_is_thrown_away(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Central, "content", CONTENT[::-1])
     with pytest.raises(LiteNmtError, match=r"not .* as in artifacts\.lock"):

@@ -33,6 +33,8 @@ class BenchmarkActivity : Screen() {
             val create = Intent(Intent.ACTION_CREATE_DOCUMENT).addCategory(Intent.CATEGORY_OPENABLE)
             startActivityForResult(create.setType("application/json").putExtra(Intent.EXTRA_TITLE, "lite-nmt.json"), SAVE)
         }
+        json = state?.getString(JSON)
+        findViewById<View>(R.id.save).visibility = visible(json != null)
         if (state == null && intent.getBooleanExtra("run", false)) measure()
     }
 
@@ -102,6 +104,12 @@ class BenchmarkActivity : Screen() {
         }) { tell(it.exceptionOrNull()) }
     }
 
+    /** The process may end while the user chooses where to save. */
+    override fun onSaveInstanceState(state: Bundle) {
+        super.onSaveInstanceState(state)
+        state.putString(JSON, json)
+    }
+
     override fun onDestroy() {
         gone = true
         super.onDestroy()
@@ -111,5 +119,6 @@ class BenchmarkActivity : Screen() {
         const val ROUNDS = 3
         const val WARM = 0.7 / (ROUNDS + 1) // near the end of the round that is not counted, the model being loaded
         const val SAVE = 1
+        const val JSON = "json"
     }
 }

@@ -47,8 +47,8 @@ abstract class Screen : Activity() {
     }
 }
 
-/** A language's name in the user's. */
-fun languageName(code: String): String = Locale.forLanguageTag(code).displayLanguage
+/** A language's name in the user's; the code itself where it is none. */
+fun languageName(code: String): String = Locale.forLanguageTag(code).displayLanguage.ifEmpty { code }
 
 fun Context.pair(manifest: Manifest): String =
     getString(R.string.pair, languageName(manifest.source), languageName(manifest.target))

@@ -22,6 +22,11 @@ class TranslateActivity : Screen() {
 
     override fun onCreate(state: Bundle?) {
         super.onCreate(state)
+        try {
+            intent.hasExtra(Intent.EXTRA_TEXT)
+        } catch (error: RuntimeException) { // another app sent an object of a class of its own
+            intent.replaceExtras(null as Bundle?)
+        }
         show(R.layout.translate)
         source = findViewById(R.id.source)
         findViewById<View>(R.id.translate).setOnClickListener { if (working()) screen.cancel() else translate() }
@@ -48,7 +53,7 @@ class TranslateActivity : Screen() {
         app.session.run({ manifest(choice) }) { found ->
             val manifest = found.getOrNull()
             title = manifest?.let(::pair) ?: getString(R.string.app_name)
-            if (manifest == null) tell(found.exceptionOrNull())
+            tell(found.exceptionOrNull() ?: screen.state.problem)
         }
     }
 
@@ -78,7 +83,7 @@ class TranslateActivity : Screen() {
         val times = findViewById<TextView>(R.id.times)
         times.visibility = visible(state.times != null && !state.times.encodeMillis.isNaN())
         state.times?.let { times.text = getString(R.string.times, it.encodeMillis, it.millisPerToken) }
-        findViewById<View>(R.id.replace).visibility = visible(replaces())
+        findViewById<View>(R.id.replace).visibility = visible(!working && replaces())
         tell(state.problem)
     }
 
@@ -117,11 +122,12 @@ class TranslateActivity : Screen() {
     @Deprecated("Deprecated in Java")
     override fun onRetainNonConfigurationInstance(): Any = screen
 
-    /** The text that was typed is kept by its field. */
+    /** The text that was typed is kept by its field; a translation too long for a saved state is made again. */
     override fun onSaveInstanceState(state: Bundle) {
         super.onSaveInstanceState(state)
-        state.putString(TRANSLATION, screen.state.text)
-        state.putBoolean(WORKING, working())
+        val long = screen.state.text.length > MOST_KEPT
+        if (!long) state.putString(TRANSLATION, screen.state.text)
+        state.putBoolean(WORKING, working() || long)
     }
 
     override fun onRestoreInstanceState(state: Bundle) {
@@ -139,5 +145,6 @@ class TranslateActivity : Screen() {
     private companion object {
         const val TRANSLATION = "translation"
         const val WORKING = "working"
+        const val MOST_KEPT = 100_000 // as many characters as the field takes
     }
 }

@@ -56,6 +56,7 @@ class Manifest internal constructor(
         private const val FORMAT = "lite-nmt bundle"
         private const val VERSION = "1"
         private val FILE = Regex("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+        private val CODE = Regex("[A-Za-z0-9_][A-Za-z0-9_.-]{0,29}") // an app may name a folder by it
 
         /**
          * @param where the bundle, for messages.
@@ -81,11 +82,15 @@ class Manifest internal constructor(
             if (root["sha256"] != sha256(Json.write(root - "sha256").toByteArray())) {
                 throw BundleException("$where is altered: the checksum of its $NAME is not the one saved; take another copy.")
             }
-            return try {
+            val manifest = try {
                 said(root)
             } catch (error: IllegalArgumentException) {
                 throw BundleException("$where is damaged: its $NAME ${error.message}; take another copy.", error)
             }
+            if (manifest.files.keys.none { it.endsWith(".onnx") }) {
+                throw BundleException("$where is not for ONNX Runtime, which runs it here; export it with --to onnx.")
+            }
+            return manifest
         }
 
         private fun said(root: Map<*, *>): Manifest {
@@ -96,9 +101,9 @@ class Manifest internal constructor(
                 require(name in files) { "does not list $name" }
             }
             return Manifest(
-                root.text("languages.source"),
-                root.text("languages.target"),
-                root.text("precision"),
+                root.code("languages.source"),
+                root.code("languages.target"),
+                root.code("precision"),
                 Counts(root.whole("mult_adds.paper"), root.whole("mult_adds.full")),
                 Counts(root.whole("parameters.paper"), root.whole("parameters.full")),
                 root["bleu"]?.let {
@@ -134,6 +139,9 @@ class Manifest internal constructor(
         }
 
         private fun Map<*, *>.text(path: String): String = at(path, "a text") { this as? String }
+
+        private fun Map<*, *>.code(path: String): String =
+            at(path, "a short name") { (this as? String)?.takeIf(CODE::matches) }
 
         private fun Map<*, *>.real(path: String): Double =
             at(path, "a number") { (this as? Number)?.spelling?.toDouble()?.takeUnless(Double::isInfinite) }

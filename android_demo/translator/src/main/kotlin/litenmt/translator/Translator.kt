@@ -47,7 +47,7 @@ class Translator(
         try {
             if (graphs.has(ADVANCE)) listOf(BEGIN, ADVANCE).forEach(graphs::get)
             else graphs[if (bundle.manifest.beam > 1) BEAM else GREEDY]
-        } catch (error: BundleException) {
+        } catch (error: Throwable) {
             graphs.close()
             throw error
         }
@@ -79,18 +79,18 @@ class Translator(
         val tokens = source.encode(clean(text)).map(Int::toLong)
         val parts = if (tokens.isEmpty()) emptyList() else split(tokens.map { source.piece(it.toInt()) }, longest)
         val found = mutableListOf<Found>()
-        val texts = mutableListOf<String>()
+        var said = ""
         val stop = { closed || cancelled() }
         for (part in parts) {
             val one = search.best((tokens.slice(part) + EOS.toLong()).toLongArray(), beam, stop) {
-                onPartial(joined(texts + target.decode(it.subList(0, target.whole(it)))))
+                onPartial(joined(said, target.decode(it.subList(0, target.whole(it)))))
             }
             found += one
-            texts += target.decode(one.tokens)
-            onPartial(joined(texts))
+            said = joined(said, target.decode(one.tokens))
+            onPartial(said)
             if (one.cancelled) break
         }
-        translation(joined(texts), found)
+        translation(said, found)
     }
 
     /** Waits for translations that are under way, which stop at their next step. */
@@ -111,7 +111,10 @@ class Translator(
         else -> throw IllegalArgumentException("beam is $beam; this bundle holds a beam of ${bundle.manifest.beam}, or 1.")
     }
 
-    private fun joined(texts: List<String>): String = texts.map(::clean).filter(String::isNotEmpty).joinToString(" ")
+    private fun joined(said: String, more: String): String {
+        val text = clean(more)
+        return if (said.isEmpty() || text.isEmpty()) said + text else "$said $text"
+    }
 
     private fun translation(text: String, found: List<Found>): Translation {
         val encoding = found.sumOf(Found::encodeMillis)

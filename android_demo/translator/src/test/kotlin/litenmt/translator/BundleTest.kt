@@ -128,6 +128,10 @@ class BundleTest {
         val lies = listOf<(MutableMap<String, Any?>) -> Unit>(
             { it.remove("languages") },
             { it["languages"] = listOf("de", "en") },
+            { it.inner("languages")["source"] = "../de" },
+            { it.inner("languages")["target"] = ".en" },
+            { it["precision"] = "int8/../../x" },
+            { it.inner("files").keys.removeAll { name -> name.endsWith(".onnx") } },
             { it["format"] = "lite-nmt checkpoint" },
             { it["version"] = 2 },
             { it["version"] = null },
@@ -146,7 +150,7 @@ class BundleTest {
             { it.inner("files", WEIGHTS)["sha256"] = "0".repeat(64) },
         )
         for (lie in lies) refused(altered(lie))
-        assertTrue("version 2; this release reads version 1" in refused(altered(lies[3])))
+        assertTrue("version 2; this release reads version 1" in refused(altered { it["version"] = 2 }))
         val unsealed = String(whole.getValue(Manifest.NAME)).replace("\"beam\": ", "\"beam\": 1")
         assertTrue("is altered" in refused(whole + (Manifest.NAME to unsealed.toByteArray())))
     }

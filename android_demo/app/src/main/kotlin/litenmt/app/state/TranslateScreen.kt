@@ -1,5 +1,6 @@
 package litenmt.app.state
 
+import java.util.concurrent.atomic.AtomicReference
 import litenmt.translator.Translation
 
 /** What the translate screen shows and does; to be used on the main thread. */
@@ -28,11 +29,17 @@ class TranslateScreen(private val session: Session) {
     fun translate(text: String, choice: Choice) {
         val mine = ++turn
         show(State(Phase.WORKING))
+        val latest = AtomicReference<String?>() // not yet shown: the main thread may be the slower one
         session.run({
             val translator = translator(choice)
             val beam = if (choice.beam > 0) choice.beam else translator.bundle.manifest.beam
             translator.translate(text, beam, { mine != turn }) { partial ->
-                tell { if (mine == turn) show(State(Phase.WORKING, partial)) }
+                if (latest.getAndSet(partial) == null) {
+                    tell {
+                        val text = latest.getAndSet(null)
+                        if (mine == turn) show(State(Phase.WORKING, text.orEmpty()))
+                    }
+                }
             }
         }) { outcome ->
             if (mine == turn) {

@@ -30,6 +30,7 @@ fun languages(bundle: Bundle) = "${bundle.manifest.source}-${bundle.manifest.tar
 /** A main thread that a test steps through. */
 class Main : Executor {
     private val posted = LinkedBlockingQueue<Runnable>()
+    val waiting get() = posted.size
 
     override fun execute(what: Runnable) = posted.put(what)
 

@@ -1,5 +1,6 @@
 package litenmt.app.state
 
+import java.util.concurrent.CountDownLatch
 import litenmt.app.state.TranslateScreen.Phase
 import litenmt.app.state.TranslateScreen.State
 import litenmt.translator.BundleException
@@ -45,6 +46,18 @@ class TranslateScreenTest {
         screen.translate("Ein Hund.", ONE)
         screen.finish()
         assertTrue(seen.drop(count).none { it.times?.cancelled == true })
+    }
+
+    @Test fun `a slow main thread is told the latest alone`() {
+        val session = Session(models(folder), main)
+        val screen = screen(session)
+        screen.translate("Ein Hund läuft. ".repeat(200), ONE)
+        val done = CountDownLatch(1)
+        session.run({ done.countDown() }) { }
+        done.await()
+        assertTrue("${main.waiting}", main.waiting <= 3) // what was said, all of it, and the latch
+        screen.finish()
+        assertEquals(screen.state.text, seen.last { it.phase == Phase.WORKING }.text)
     }
 
     @Test fun `cleared and restored`() {
