@@ -158,7 +158,7 @@ def _package(base: Path, dex: Path, natives: Sequence[Path], abi: str, out: Path
         apk.write(dex, dex.name)
         for file in natives:  # compressed: 25 MB of ONNX Runtime become 10; Android unpacks them as it installs
             apk.write(file, f"lib/{abi}/{file.name}")
-    aligned = loose.with_suffix(".aligned")
+    aligned = base.with_name(f"{out.stem}.aligned")
     run("zipalign", "-f", "4", loose, aligned, purpose="align the APK")
     if not KEY.exists():
         _make_key()
