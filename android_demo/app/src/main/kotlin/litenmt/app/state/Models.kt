@@ -1,9 +1,11 @@
 package litenmt.app.state
 
+import java.io.BufferedInputStream
 import java.io.File
 import java.io.IOException
 import java.io.InputStream
 import litenmt.translator.Bundle
+import litenmt.translator.BundleException
 import litenmt.translator.Manifest
 
 /** There is no model to work with. */
@@ -20,6 +22,7 @@ class NoRoom(cause: IOException) : IOException("the storage is full.", cause)
  */
 class Models(private val root: File) {
     private val part = File(root, ".part")
+    private var failed: Exception? = null // why there may be no built-in model
 
     /** Of all models, the one that came with the app first. */
     fun names(): List<String> =
@@ -29,7 +32,7 @@ class Models(private val root: File) {
     /**
      * The model of this name, verified; any other, where there is none of this name.
      *
-     * @throws NoModel there is none at all.
+     * @throws NoModel there is none at all; where the one that came with the app could not be installed, why.
      * @throws litenmt.translator.BundleException it is damaged.
      */
     fun open(name: String?): Bundle = Bundle.open(File(root, nameOr(name)))
@@ -37,14 +40,19 @@ class Models(private val root: File) {
     /** [name] if there is such a model, else the first. */
     fun nameOr(name: String?): String {
         val all = names()
-        return name.takeIf { it in all } ?: all.firstOrNull() ?: throw NoModel()
+        return name.takeIf { it in all } ?: all.firstOrNull() ?: throw failed ?: NoModel()
     }
 
     /** Make the files that came with the app the model [BUILT_IN], in the place of an earlier version's. */
-    fun install(files: Map<String, () -> InputStream>) = writing {
-        for ((name, open) in files) copy(open(), File(part, name))
-        Bundle.open(part)
-        place(BUILT_IN)
+    fun install(files: Map<String, () -> InputStream>) = try {
+        writing {
+            for ((name, open) in files) copy(open(), File(part, name))
+            Bundle.open(part)
+            place(BUILT_IN)
+        }
+    } catch (error: Exception) {
+        failed = error
+        throw error
     }
 
     /**
@@ -55,7 +63,12 @@ class Models(private val root: File) {
      */
     fun add(zip: InputStream): String = writing {
         val archive = File(part, "bundle.zip")
-        copy(zip, archive)
+        val start = BufferedInputStream(zip).apply { mark(2) }
+        if (start.read() != 'P'.code || start.read() != 'K'.code) { // before a film fills the storage
+            start.close()
+            throw BundleException("the file is no .zip; choose one that lite-nmt export wrote.")
+        }
+        copy(start.apply { reset() }, archive)
         val folder = File(part, "bundle")
         val name = free(Bundle.unpack(archive, folder).manifest)
         move(folder, File(root, name))

@@ -47,6 +47,12 @@ class ModelsTest {
         assertEquals(before, root.walk().toList())
     }
 
+    @Test fun `where the app's own cannot be installed, opening says why`() {
+        val models = Models(folder.newFolder())
+        assertThrows(IOException::class.java) { models.install(mapOf("manifest.json" to { Broken() })) }
+        assertThrows(IOException::class.java) { models.open(null) }
+    }
+
     @Test fun `a deleted one is gone`() {
         val models = models(folder)
         models.delete(models.names().single())
