@@ -148,7 +148,7 @@ def test_what_a_bundle_cannot_do_is_said(
             capsys, *start, "--no-repeat-ngram", 3
         )
         assert "decode.penalty is gnmt" in refused(capsys, *start, "--penalty", "gnmt")
-        assert "decode.beam is 999; among the 397 types" in refused(capsys, *start, "--beam", 999)
+        assert "decode.beam is 999; among the " in refused(capsys, *start, "--beam", 999)
         assert "nbest is 3; it must be between 1 and decode.beam = 2" in refused(capsys, *start, "--nbest", 3)
         sentence = f"{path} is a bundle; take the checkpoint that it was exported from."
         out = ("--out", tmp_path / "out")
