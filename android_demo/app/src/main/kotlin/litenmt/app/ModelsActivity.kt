@@ -51,9 +51,7 @@ class ModelsActivity : Screen() {
     /** Show all models, damaged ones with what is wrong. */
     private fun list() {
         val choice = app.settings.choice
-        app.session.run({
-            models.names().map { name -> name to runCatching { models.open(name).manifest } }
-        }) { found ->
+        app.session.manage({ names().map { name -> name to runCatching { open(name).manifest } } }) { found ->
             val all = found.getOrDefault(emptyList())
             val used = all.firstOrNull { it.first == choice.model } ?: all.firstOrNull()
             val list = findViewById<ViewGroup>(R.id.list)
@@ -97,7 +95,7 @@ class ModelsActivity : Screen() {
         AlertDialog.Builder(this).setMessage(R.string.delete_question)
             .setPositiveButton(R.string.delete) { _, _ ->
                 app.session.release()
-                app.session.run({ models.delete(name) }) { list() }
+                app.session.manage({ delete(name) }) { list() }
             }
             .setNegativeButton(android.R.string.cancel, null)
             .show()
@@ -110,8 +108,8 @@ class ModelsActivity : Screen() {
         tell(null)
         findViewById<View>(R.id.progress).visibility = View.VISIBLE
         val resolver = contentResolver
-        app.session.run({
-            models.add(checkNotNull(resolver.openInputStream(document)) { "the document cannot be read." })
+        app.session.manage({
+            add(checkNotNull(resolver.openInputStream(document)) { "the document cannot be read." })
         }) { added ->
             findViewById<View>(R.id.progress).visibility = View.INVISIBLE
             tell(added.exceptionOrNull())

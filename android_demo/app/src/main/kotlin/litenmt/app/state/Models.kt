@@ -18,13 +18,14 @@ class NoRoom(cause: IOException) : IOException("the storage is full.", cause)
  * The models on this device, each a bundle in a folder of [root]. What is not whole is never among them: a bundle is
  * written and verified beside them first.
  *
- * Not to be used by two threads at once.
+ * Of several threads, one waits for the other.
  */
 class Models(private val root: File) {
     private val part = File(root, ".part")
     private var failed: Exception? = null // why there may be no built-in model
 
     /** Of all models, the one that came with the app first. */
+    @Synchronized
     fun names(): List<String> =
         root.listFiles { file -> file.isDirectory && !file.name.startsWith(".") }.orEmpty().map { it.name }
             .sortedWith(compareBy({ it != BUILT_IN }, { it }))
@@ -35,15 +36,18 @@ class Models(private val root: File) {
      * @throws NoModel there is none at all; where the one that came with the app could not be installed, why.
      * @throws litenmt.translator.BundleException it is damaged.
      */
+    @Synchronized
     fun open(name: String?): Bundle = Bundle.open(File(root, nameOr(name)))
 
     /** [name] if there is such a model, else the first. */
+    @Synchronized
     fun nameOr(name: String?): String {
         val all = names()
         return name.takeIf { it in all } ?: all.firstOrNull() ?: throw failed ?: NoModel()
     }
 
     /** Make the files that came with the app the model [BUILT_IN], in the place of an earlier version's. */
+    @Synchronized
     fun install(files: Map<String, () -> InputStream>) = try {
         writing {
             for ((name, open) in files) copy(open(), File(part, name))
@@ -61,6 +65,7 @@ class Models(private val root: File) {
      * @return its name.
      * @throws NoRoom and litenmt.translator.BundleException; the models are as they were.
      */
+    @Synchronized
     fun add(zip: InputStream): String = writing {
         val archive = File(part, "bundle.zip")
         val start = BufferedInputStream(zip).apply { mark(2) }
@@ -75,6 +80,7 @@ class Models(private val root: File) {
         name
     }
 
+    @Synchronized
     fun delete(name: String) {
         File(root, name).deleteRecursively()
     }

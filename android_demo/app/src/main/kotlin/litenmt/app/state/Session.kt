@@ -9,12 +9,14 @@ import litenmt.translator.Translator
 data class Choice(val model: String? = null, val threads: Int = 0, val beam: Int = 0)
 
 /**
- * One thread that does all that takes time, and the one translator it keeps loaded.
+ * One thread that translates, with the one translator it keeps loaded, and one that looks after the models, so that these
+ * are listed and imported while a long text is translated.
  *
  * @param main where outcomes are told.
  */
 class Session(val models: Models, private val main: Executor) {
     private val worker = Executors.newSingleThreadExecutor { Thread(it, "translator") }
+    private val keeper = Executors.newSingleThreadExecutor { Thread(it, "models") }
     private var translator: Translator? = null // the worker's
     private var loaded: Choice? = null
 
@@ -22,6 +24,12 @@ class Session(val models: Models, private val main: Executor) {
     fun <T> run(work: Session.() -> T, then: (Result<T>) -> Unit) = worker.execute {
         val outcome = runCatching { work() }
         if (outcome.exceptionOrNull() is OutOfMemoryError) close()
+        tell { then(outcome) }
+    }
+
+    /** Do [work] on the models' own thread, and [then] with what it gave or threw on the main one. */
+    fun <T> manage(work: Models.() -> T, then: (Result<T>) -> Unit) = keeper.execute {
+        val outcome = runCatching { models.work() }
         tell { then(outcome) }
     }
 

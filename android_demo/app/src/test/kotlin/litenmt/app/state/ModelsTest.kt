@@ -3,6 +3,7 @@ package litenmt.app.state
 import java.io.File
 import java.io.IOException
 import java.io.InputStream
+import java.util.concurrent.CountDownLatch
 import litenmt.translator.BundleException
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertThrows
@@ -51,6 +52,17 @@ class ModelsTest {
         val models = Models(folder.newFolder())
         assertThrows(IOException::class.java) { models.install(mapOf("manifest.json" to { Broken() })) }
         assertThrows(IOException::class.java) { models.open(null) }
+    }
+
+    @Test fun `models are listed and added while a text is translated`() {
+        val main = Main()
+        val session = Session(models(folder), main)
+        val done = CountDownLatch(1)
+        session.run({ done.await() }) { }
+        var found = emptyList<String>()
+        session.manage({ add(ZIP.inputStream()) }) { session.manage({ names() }) { all -> found = all.getOrThrow() } }
+        main.until { found.size == 2 }
+        done.countDown()
     }
 
     @Test fun `a deleted one is gone`() {
