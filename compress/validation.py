@@ -37,8 +37,10 @@ def find_pairs(saved: Checkpoint, split: str, data: Path | None, scratch: Path) 
     if data is not None:
         if data.is_dir() and not any((data / f"{split}.{language}").exists() for language in saved.languages):
             return None
-        limit = saved.config.vocabulary.max_length if split == "train" else None
-        return encode(sides(data, split, *saved.languages), saved.vocabulary, scratch / split, limit)
+        longest = saved.config.vocabulary.max_length
+        limit = longest if split == "train" else None
+        cut = longest if saved.config.task == "summarize" else None
+        return encode(sides(data, split, *saved.languages), saved.vocabulary, scratch / split, limit, cut)
     # A run's model lies in its folder, its checkpoints one level further down.
     runs = [folder for folder in saved.folder.resolve().parents[:2] if (folder / SETTINGS).exists()]
     place = runs[0] / "data" / split if runs else None

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from lite_nmt.errors import LiteNmtError
 
-TASKS = ("translate", "lm")
+TASKS = ("translate", "lm", "summarize")
 MIXERS = ("attention", "lightconv", "dynamicconv", "talk", "average", "cnn", "lsra", "adaptive-span")
 ATTENTIONS = ("attention", "adaptive-span")
 CONVOLUTIONS = ("lightconv", "dynamicconv", "talk")
@@ -126,7 +126,8 @@ class VocabularyConfig:
     source: int = _number(8000, 8, 1_000_000)
     target: int = _number(8000, 8, 1_000_000)
     coverage: float = _number(0.9995, 0.9, 1.0)  # share of characters kept; the rest is spelled in bytes
-    # Tokens a side; longer training pairs are left out and counted. A trained model holds the longest source it saw.
+    # Tokens a side; longer training pairs are left out and counted, but of a text to be summarised the rest is cut off.
+    # A trained model holds the longest source it saw.
     max_length: int = _number(256, 1, 100_000)
 
 
@@ -161,7 +162,7 @@ class TrainConfig:
     threads: int = _number(0, 0, 1024)  # CPU threads; 0 leaves PyTorch's choice
     log_every: int = _number(50, 1)
     valid_every: int = _number(1000, 1)
-    valid_bleu: bool = True  # translate the validation side greedily at each validation
+    valid_bleu: bool = True  # score the validation side, greedily, at each validation: BLEU, or ROUGE of summaries
     save_every: int = _number(1000, 1)
     keep: int = _number(10, 1)  # checkpoints kept on disk, beside the best one
     average: int = _number(10, 0)  # last checkpoints averaged at the end; 0 or 1: none
@@ -176,7 +177,8 @@ class DecodeConfig:
 
     beam: int = _number(4, 1, 1000)
     length_penalty: float = _number(0.6, -10, 10)
-    penalty: str = _choice("power", "power", "gnmt")  # lp(n) = n^a, or ((5 + n) / 6)^a
+    # Divide by lp(n) = n^a, or by ((5 + n) / 6)^a; or add a to each token while searching.
+    penalty: str = _choice("power", "power", "gnmt", "stepwise")
     min_length: int = _number(0, 0)
     max_length: int = _number(0, 0)  # 0: 1.5 times the source plus 20
     no_repeat_ngram: int = _number(0, 0)
@@ -213,6 +215,11 @@ class Config:
 
 def _check_task(config: Config) -> None:
     model, train, kind = config.model, config.train, config.vocabulary.kind
+    if config.task == "summarize":
+        if not config.decode.max_length:
+            raise LiteNmtError('decode.max_length is 0; task = "summarize" needs to know how long a summary may be.')
+        if train.stop_on == "bleu":
+            raise LiteNmtError('train.stop_on is "bleu", which summaries do not have; use "loss".')
     if config.task == "lm":
         if kind != "word":
             raise LiteNmtError(f'vocabulary.kind is "{kind}"; task = "lm" needs "word".')

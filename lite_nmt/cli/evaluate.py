@@ -1,4 +1,4 @@
-"""``lite-nmt evaluate``: BLEU and chrF, of a file or of what a checkpoint translates; a language model's perplexity."""
+"""``lite-nmt evaluate``: BLEU and chrF, or ROUGE, of files or of what a model writes; perplexity."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from lite_nmt.cli.options import add_decode_options, decode_config, language_model, positive
 
 if TYPE_CHECKING:
+    from lite_nmt.evaluate.rouge import Rouge
+    from lite_nmt.evaluate.score import Scores
     from lite_nmt.models.checkpoint import Checkpoint
 
 
@@ -15,25 +17,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the verb."""
     parser = subparsers.add_parser(
         "evaluate",
-        help="BLEU and chrF, of text files or by translating; perplexity of a language model",
+        help="BLEU and chrF of translations, ROUGE of summaries, perplexity of a language model",
         usage="lite-nmt evaluate --hypotheses FILE --references FILE\n"
         "       lite-nmt evaluate CHECKPOINT --source FILE --references FILE\n"
         "       lite-nmt evaluate CHECKPOINT --data DIR [--split test]\n"
         "       lite-nmt evaluate CHECKPOINT --data DIR [--split test] [--context N]   (language models)",
-        description="Score with sacreBLEU: one reference a line, signatures included. Of a language model, tell the "
-        "perplexity of a text, a word and an end of line each.",
+        description="Score translations with sacreBLEU, one reference a line, or summaries with rouge-score, one or "
+        "several; signatures included. Of a language model, tell the perplexity of a text, a word and an end of line "
+        "each.",
     )
     parser.add_argument("checkpoint", nargs="?", help="folder of a run or a checkpoint")
-    parser.add_argument("--hypotheses", metavar="FILE", help="translations to score")
-    parser.add_argument("--references", metavar="FILE")
+    parser.add_argument("--hypotheses", metavar="FILE", help="translations or summaries to score")
+    parser.add_argument("--references", metavar="FILE", help="for ROUGE also .jsonl, each line a list of several")
     parser.add_argument("--source", metavar="FILE", help="text to translate")
     parser.add_argument("--data", metavar="DIR", help="take SPLIT.<source> and SPLIT.<target> of this folder")
     parser.add_argument("--split", default="test", help="(%(default)s)")
+    parser.add_argument("--metric", choices=("bleu", "rouge"), help="(rouge for models that summarise, else bleu)")
+    parser.add_argument("--no-stem", action="store_true", help="ROUGE of words as they stand, not of their stems")
     parser.add_argument(
         "--tokenize",
-        default="13a",
         choices=("13a", "none", "intl", "char", "zh"),
-        help="BLEU's (%(default)s)",
+        help="BLEU's (13a)",
     )
     parser.add_argument("--lowercase", action="store_true", help="as the papers' IWSLT figures")
     parser.add_argument("--save", metavar="FILE", help="write the translations here")
@@ -48,19 +52,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Score, after translating where there is a checkpoint."""
-    from lite_nmt.evaluate import score  # noqa: F401  # so that a missing sacreBLEU is told before the work
-
     if args.checkpoint is None:
         if not args.hypotheses or not args.references or args.source or args.data or args.save:
             args.usage_error("without CHECKPOINT, give --hypotheses and --references alone.")
-        return _report(args, _read(args.hypotheses), _read(args.references), None)
+        _check_metric(args)
+        hypotheses = _read(args.hypotheses)
+        return _report(args, hypotheses, _references(args, args.references, hypotheses), None)
     if saved := language_model(args.checkpoint):
         return _perplexity(args, saved)
     if args.context or args.block:
         args.usage_error("--context and --block are for language models.")
     texts = (args.source, args.references)
-    if args.hypotheses or (any(texts) if args.data else not all(texts)):
-        args.usage_error("with CHECKPOINT, give --source and --references, or --data.")
+    if args.hypotheses or (args.source if args.data else not all(texts)):
+        args.usage_error("with CHECKPOINT, give --source and --references, or --data, perhaps with other --references.")
     return _translate(args)
 
 
@@ -79,7 +83,7 @@ def _perplexity(args: argparse.Namespace, saved: Checkpoint) -> int:
     from lite_nmt.evaluate.perplexity import negative_log_likelihood
     from lite_nmt.models.device import device
 
-    if not args.data or any((args.hypotheses, args.source, args.references, args.save)):
+    if not args.data or any((args.hypotheses, args.source, args.references, args.save, args.metric)):
         args.usage_error("with a language model, give --data alone.")
     block, context = args.block or saved.config.train.block, args.context or 0
     if context >= block:
@@ -118,13 +122,15 @@ def _translate(args: argparse.Namespace) -> int:
     from lite_nmt.errors import LiteNmtError
 
     translator = Translator.load(args.checkpoint, args.device, args.threads)
+    args.metric = args.metric or ("rouge" if translator.config.task == "summarize" else "bleu")
+    _check_metric(args)
     decode = decode_config(args, translator.config.decode)
     sides = [args.source, args.references]
     if args.data:
         sides = [str(Path(args.data) / f"{args.split}.{language}") for language in translator.languages]
-    source, references = map(_read, sides)
-    if len(source) != len(references):
-        raise LiteNmtError(f"{sides[0]} has {len(source)} lines and {sides[1]} has {len(references)}; make them agree.")
+        sides[1] = args.references or sides[1]
+    source = _read(sides[0])
+    references = _references(args, sides[1], source)
     if not source:
         raise LiteNmtError(f"{sides[0]} is empty; there is nothing to score.")
     with ExitStack() as stack:
@@ -152,26 +158,85 @@ def _read(name: str) -> list[str]:
         return [line for label, stream in open_inputs(stack, [name]) for line in read_lines(stream, label)]
 
 
-def _report(args: argparse.Namespace, hypotheses: list[str], references: list[str], seconds: float | None) -> int:
+def _references(args: argparse.Namespace, name: str, lines: list[str]) -> list[list[str]]:
+    """The references of each line: one, or for ROUGE as many as a line of JSON lists."""
+    import json
+
+    from lite_nmt.errors import LiteNmtError
+
+    texts = _read(name)
+    if len(texts) != len(lines):
+        first = args.hypotheses or args.source or f"{args.data}, {args.split},"
+        raise LiteNmtError(f"{first} has {len(lines)} lines and {name} has {len(texts)}; make them agree.")
+    if not name.endswith(".jsonl"):
+        return [[text] for text in texts]
+    if args.metric != "rouge":
+        raise LiteNmtError(f"{name} may hold several references a line, which --metric rouge alone takes.")
+    found = []
+    for number, text in enumerate(texts, 1):
+        try:
+            several = json.loads(text)
+        except (ValueError, RecursionError):
+            several = None
+        if not isinstance(several, list) or not several or not all(isinstance(one, str) for one in several):
+            raise LiteNmtError(f'line {number} of {name} is not a JSON list of texts, such as ["one", "two"].')
+        found.append(several)
+    return found
+
+
+def _check_metric(args: argparse.Namespace) -> None:
+    """Refuse the other metric's options, and say what is not installed before the work."""
+    if args.metric == "rouge":
+        if args.tokenize or args.lowercase:
+            args.usage_error("--tokenize and --lowercase are BLEU's; ROUGE takes letters and digits, lowercased.")
+        from lite_nmt.evaluate import rouge  # noqa: F401
+    else:
+        if args.no_stem:
+            args.usage_error("--no-stem is for --metric rouge.")
+        from lite_nmt.evaluate import score  # noqa: F401
+
+
+def _report(args: argparse.Namespace, hypotheses: list[str], references: list[list[str]], seconds: float | None) -> int:
     import dataclasses
     import json
 
-    from lite_nmt.evaluate.score import score
+    if args.metric == "rouge":
+        from lite_nmt.evaluate.rouge import rouge
 
-    scores = score(hypotheses, references, tokenize=args.tokenize, lowercase=args.lowercase)
+        summaries = rouge(hypotheses, references, stem=not args.no_stem)
+        record, lines = dataclasses.asdict(summaries), _rouge_lines(summaries)
+    else:
+        from lite_nmt.evaluate.score import score
+
+        only = [one for (one,) in references]
+        scores = score(hypotheses, only, tokenize=args.tokenize or "13a", lowercase=args.lowercase)
+        record, lines = dataclasses.asdict(scores), _bleu_lines(scores)
     if args.json:
-        record = dataclasses.asdict(scores)
         if seconds is not None:
-            record |= {"seconds": seconds, "sentences_per_second": scores.sentences / seconds}
+            record |= {"seconds": seconds, "sentences_per_second": len(hypotheses) / seconds}
         print(json.dumps(record))
         return 0
+    print("\n".join(lines))
+    if seconds is not None:
+        print(f"seconds    {seconds:.2f}  ({len(hypotheses) / seconds:.1f} sentences/s)")
+    return 0
+
+
+def _bleu_lines(scores: Scores) -> list[str]:
     length = f"BP {scores.brevity_penalty:.3f}, ratio {scores.length_ratio:.3f}"
     precisions = "/".join(f"{p:.1f}" for p in scores.precisions)
-    print(f"BLEU  {scores.bleu:5.2f}  {precisions} ({length})")
-    print(f"      {scores.bleu_signature}")
-    print(f"chrF  {scores.chrf:5.2f}")
-    print(f"      {scores.chrf_signature}")
-    print(f"sentences  {scores.sentences}")
-    if seconds is not None:
-        print(f"seconds    {seconds:.2f}  ({scores.sentences / seconds:.1f} sentences/s)")
-    return 0
+    return [
+        f"BLEU  {scores.bleu:5.2f}  {precisions} ({length})",
+        f"      {scores.bleu_signature}",
+        f"chrF  {scores.chrf:5.2f}",
+        f"      {scores.chrf_signature}",
+        f"sentences  {scores.sentences}",
+    ]
+
+
+def _rouge_lines(scores: Rouge) -> list[str]:
+    return [
+        *(f"ROUGE-{name[-1]}  {m.value:5.2f}  ± {m.spread:.2f}" for name, m in scores.measures.items()),
+        f"         {scores.signature}",
+        f"summaries  {scores.summaries}",
+    ]

@@ -40,7 +40,7 @@ VERBS = (
 
 # The extra that brings a package which only some verbs need.
 EXTRAS = {
-    **dict.fromkeys(("torch", "safetensors", "matplotlib", "sklearn", "zstandard"), "train"),
+    **dict.fromkeys(("torch", "safetensors", "matplotlib", "sklearn", "zstandard", "rouge_score"), "train"),
     **dict.fromkeys(("onnx_ir", "onnxscript", "onnx"), "export"),
     "onnxruntime": "runtime",
     "fvcore": "profile",

@@ -41,8 +41,12 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     """How to search, and where to compute."""
     group = parser.add_argument_group("search", "defaults come from the checkpoint; lengths are in tokens")
     group.add_argument("--beam", type=int, metavar="N", help="hypotheses kept at each step; 1 is greedy")
-    group.add_argument("--length-penalty", type=float, metavar="A", help="exponent a; more favours length")
-    group.add_argument("--penalty", choices=("power", "gnmt"), help="divide by n^a, or by ((5 + n) / 6)^a")
+    group.add_argument("--length-penalty", type=float, metavar="A", help="a; more favours length")
+    group.add_argument(
+        "--penalty",
+        choices=("power", "gnmt", "stepwise"),
+        help="divide by n^a or ((5 + n) / 6)^a; or add a to each token",
+    )
     group.add_argument("--min-length", type=int, metavar="N")
     group.add_argument("--max-length", type=int, metavar="N", help="0: 1.5 times the source plus 20")
     group.add_argument("--no-repeat-ngram", type=int, metavar="N", help="never repeat N tokens in a row; 0: may")

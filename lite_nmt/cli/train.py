@@ -12,7 +12,7 @@ from lite_nmt.config import TASKS
 if TYPE_CHECKING:
     from lite_nmt.config import Config
 
-LM_PRESET = "wikitext2-lite-transformer"
+PRESETS = {"lm": "wikitext2-lite-transformer", "summarize": "scitldr-lite-transformer"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,8 +20,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "train",
         help="train a model under a Mult-Adds budget",
-        description="Train a translation model. With --budget and no --preset, the widest Lite Transformer that fits "
-        "is trained. Under torchrun, several processes train one model together.",
+        description="Train a model that translates, summarises or continues text. With --budget and no --preset, the "
+        "widest Lite Transformer that fits is trained. Under torchrun, several processes train one model together.",
     )
     parser.add_argument(
         "--task", choices=TASKS, help="what to train (default: what the preset or the configuration is for)"
@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from lite_nmt.models import checkpoint
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
+    from lite_nmt.train.metrics import quality
     from lite_nmt.train.prepare import SETTINGS
     from lite_nmt.train.run import train
 
@@ -91,13 +92,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**dataclasses.asdict(result), "model": str(result.model)}))
         return 0
+    found = result.metrics
     if config.task == "lm":
-        ppl = f", validation perplexity {math.exp(result.metrics['valid_nll']):.2f}" if result.metrics else ""
-        print(f"{result.model}: {result.step} updates{ppl}")
-        print(result.footprint.sentence())
-        return 0
-    bleu = f", validation BLEU {result.metrics['valid_bleu']:.2f} (greedy)" if "valid_bleu" in result.metrics else ""
-    print(f"{result.model}: {result.step} updates{bleu}")
+        told = f", validation perplexity {math.exp(found['valid_nll']):.2f}" if found else ""
+    else:
+        told = f", validation {quality(found)} (greedy)" if quality(found) else ""
+    print(f"{result.model}: {result.step} updates{told}")
     print(result.footprint.sentence())
     return 0
 
@@ -117,9 +117,9 @@ def configuration(args: argparse.Namespace, teacher: Path | None) -> Config:
         if args.preset is not None:
             raise LiteNmtError("--init brings its own settings; leave out --preset.")
         return from_dict(Config, merge(checkpoint.load(args.init).config.to_dict(), *overrides))
-    if args.preset is None and args.budget is not None and args.task != "lm":
+    if args.preset is None and args.budget is not None and args.task not in PRESETS:
         return widest(parse_budget(args.budget), args.count, *overrides)
-    preset = args.preset or (LM_PRESET if args.task == "lm" else BUDGET_PRESET)
+    preset = args.preset or PRESETS.get(args.task, BUDGET_PRESET)
     config = load_preset(preset, *overrides)
     if args.task not in (None, config.task):
         raise LiteNmtError(f"--task is {args.task}, but {preset} is for {config.task}; choose another preset.")

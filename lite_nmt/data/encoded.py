@@ -54,16 +54,19 @@ class Encoded:
         return cls(tokens["source"], arrays["source"], tokens["target"], arrays["target"], left_out)
 
 
-def encode(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int | None) -> Encoded:
+def encode(
+    corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int | None, cut: int | None = None
+) -> Encoded:
     """Encode a corpus into ``folder``, a chunk of lines at a time.
 
-    Pairs with an empty side, or with one longer than ``max_length`` tokens, are left out and counted.
+    Pairs with an empty side, or with one longer than ``max_length`` tokens, are left out and counted. Of sources longer
+    than ``cut`` the beginning is taken.
     """
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        _write(corpus, vocabulary, partial, max_length)
+        _write(corpus, vocabulary, partial, max_length, cut)
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
     finally:
@@ -71,7 +74,7 @@ def encode(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int 
     return Encoded.open(folder)
 
 
-def _write(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int | None) -> None:
+def _write(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int | None, cut: int | None) -> None:
     left_out = {"empty": 0, "longer than max_length": 0}
     lengths: dict[str, list[Array]] = {"source": [], "target": []}
     with (folder / "source.bin").open("wb") as source_file, (folder / "target.bin").open("wb") as target_file:
@@ -79,6 +82,8 @@ def _write(corpus: Sides, vocabulary: Vocabulary, folder: Path, max_length: int 
             ids = vocabulary.encode_source([s for s, _ in pairs]), vocabulary.encode_target([t for _, t in pairs])
             kept = []
             for s, t in zip(*ids, strict=True):
+                if cut is not None:
+                    s[cut - 1 : -1] = []  # the end marker stays
                 if len(s) == 1 or len(t) == 1:
                     left_out["empty"] += 1
                 elif max_length is not None and max(len(s), len(t)) > max_length:

@@ -20,9 +20,11 @@ class Hypothesis:
     logprob: float
 
 
-def hypothesis(tokens: Sequence[int], logprob: float, decode: DecodeConfig) -> Hypothesis:
-    """Score what has ended."""
-    return Hypothesis(tuple(tokens), logprob / length_penalty(len(tokens) + 1, decode), logprob)
+def hypothesis(tokens: Sequence[int], total: float, decode: DecodeConfig) -> Hypothesis:
+    """Score what has ended; ``total`` is its log-probability and whatever the search has added to it."""
+    if decode.penalty == "stepwise":
+        return Hypothesis(tuple(tokens), total, total - decode.length_penalty * len(tokens))
+    return Hypothesis(tuple(tokens), total / length_penalty(len(tokens) + 1, decode), total)
 
 
 def ranked(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -56,7 +58,7 @@ def length_penalty(length: int, decode: DecodeConfig) -> float:
     """What a log-probability is divided by; ``length`` counts the end marker.
 
     "power" is n^a (fairseq's, and so the papers' of Lite Transformer and Pay Less Attention); "gnmt" is
-    ((5 + n) / 6)^a (Wu et al. 2016, equation 14).
+    ((5 + n) / 6)^a (Wu et al. 2016, equation 14). A stepwise penalty is no divisor: the search adds it.
     """
     base = float(length) if decode.penalty == "power" else (5 + length) / 6
     return float(base**decode.length_penalty)

@@ -148,10 +148,14 @@ def _beam(model: Steps, memory: State, keep: Tensor, limits: list[int], decode: 
 def _scores(logits: Tensor, history: Tensor, limits: Sequence[int], position: int, decode: DecodeConfig) -> Tensor:
     """Log-probabilities of the next token, N V, minus infinity where it is not allowed.
 
-    They are not normalised again over what is allowed, so that scores stay the model's own.
+    They are not normalised again over what is allowed, so that scores stay the model's own. A stepwise length penalty
+    is among them: what it gives a token counts when ending is weighed against going on, which division by a length
+    that all continuations share cannot do.
     """
     scores = logits.float().log_softmax(-1)
     scores[:, :EOS] = -math.inf
+    if decode.penalty == "stepwise":
+        scores[:, EOS + 1 :] += decode.length_penalty
     n = decode.no_repeat_ngram
     if 0 < n <= position:
         grams = history.unfold(1, n, 1)  # N, position - n + 1, n: all that has been said

@@ -118,7 +118,8 @@ class Translator:
             alignments: say for each target piece which source piece the last layer looked at most.
 
         Warns:
-            UserWarning: a line is longer than any the model saw in training, and is translated in parts.
+            UserWarning: a line is longer than any the model saw in training, and is translated in parts, or summarised
+                by its beginning.
 
         Raises:
             LiteNmtError: the settings contradict one another, or the model's scores are not numbers.
@@ -128,17 +129,16 @@ class Translator:
         tokens = [ids[:-1] for ids in self.vocabulary.encode_source(texts)] if texts else []
         pieces = [tuple(self.vocabulary.source.id_to_piece(ids)) for ids in tokens]
         limit = max(self.config.vocabulary.max_length - 1, 1)  # without the end marker
+        summarizes = self.config.task == "summarize"
         parts: list[list[int]] = []
         runs: list[list[tuple[int, int]]] = []  # of each line: part, and where in the line it starts
         for ids, spelled in zip(tokens, pieces, strict=True):
-            cuts = split(spelled, limit) if ids else []
+            cuts = [] if not ids else [slice(0, limit)] if summarizes else split(spelled, limit)
             runs.append([(len(parts) + i, cut.start) for i, cut in enumerate(cuts)])
             parts += [ids[cut] for cut in cuts]
-        if len(parts) > len(texts) - tokens.count([]):
-            warnings.warn(
-                f"lines longer than {limit} pieces, the most seen in training, are translated in parts.",
-                stacklevel=2,
-            )
+        if any(len(ids) > limit for ids in tokens):
+            what = "summarised by their beginning" if summarizes else "translated in parts"
+            warnings.warn(f"lines longer than {limit} pieces, the most seen in training, are {what}.", stacklevel=2)
         found = self._search(parts, decode, batch_tokens, nbest, alignments)
         return [
             Translation(text, spelled, _join([found[part] for part, _ in run], [start for _, start in run]))

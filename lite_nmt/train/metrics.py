@@ -19,6 +19,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from lite_nmt.manifest import write_whole
 
 
+def quality(found: Mapping[str, float]) -> str:
+    """What a validation says of the model's own words, if anything: ``BLEU 38.02``, ``ROUGE-1/2/L 30.1/9.5/25.0``."""
+    if "valid_bleu" in found:
+        return f"BLEU {found['valid_bleu']:.2f}"
+    if "valid_rouge1" in found:
+        return "ROUGE-1/2/L " + "/".join(f"{found[f'valid_rouge{kind}']:.1f}" for kind in "12L")
+    return ""
+
+
 class Metrics:
     """Collects figures between two log lines. Only the first of several processes shows and writes them."""
 
@@ -100,9 +109,9 @@ class Metrics:
     def validated(self, step: int, found: Mapping[str, float]) -> None:
         """Take note of one validation."""
         self.write({"step": step, **found})
-        bleu = f", BLEU {found['valid_bleu']:.2f}" if "valid_bleu" in found else ""
+        score = f", {quality(found)}" if quality(found) else ""
         span = f", mean span {found['mean_span']:.1f}" if "mean_span" in found else ""
-        self.say(f"step {step}: validation ppl {math.exp(min(found['valid_nll'], 50)):.2f}{bleu}{span}")
+        self.say(f"step {step}: validation ppl {math.exp(min(found['valid_nll'], 50)):.2f}{score}{span}")
 
     def show(self, step: int, text: str) -> None:
         """Put a line beside the bar, or below the last one where there is no bar."""

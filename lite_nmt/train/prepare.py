@@ -102,7 +102,7 @@ def prepare(
         own = dataclasses.replace(teacher.config.vocabulary, max_length=config.vocabulary.max_length)
         config = dataclasses.replace(config, vocabulary=own)
     if languages[0] == languages[1]:
-        raise LiteNmtError(f"source and target are both {languages[0]!r}; a translator needs two sides.")
+        raise LiteNmtError(f"source and target are both {languages[0]!r}; they must be two files.")
     corpus = sides(data, "train", *languages)
     if corpus.lines < 2:
         raise LiteNmtError(f"{corpus.source} and {corpus.target} hold one pair; training needs at least two.")
@@ -125,13 +125,15 @@ def prepare(
     (run / "vocabulary").mkdir(parents=True)
     for name, content in vocabulary.files().items():
         write_durably(run / "vocabulary" / name, content)
-    encoded = encode(corpus, vocabulary, run / "data" / "train", config.vocabulary.max_length)
+    longest = config.vocabulary.max_length
+    cut = longest if config.task == "summarize" else None
+    encoded = encode(corpus, vocabulary, run / "data" / "train", longest, cut)
     for why, count in encoded.left_out.items():
         if count:
             metrics.say(f"left out {count:,} training pairs: {why}")
     if valid is not None:
         # Every validation pair counts, however long.
-        encode(valid, vocabulary, run / "data" / "valid", max_length=None)
+        encode(valid, vocabulary, run / "data" / "valid", None, cut)
     sized = dataclasses.replace(
         config.vocabulary,
         source=vocabulary.source.get_piece_size(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lite_nmt.config import Config, DecodeConfig
+from lite_nmt.config import Config
 from lite_nmt.data.batches import Batch, batches, epoch_order, sorted_batches
 from lite_nmt.data.encoded import Array, Encoded
 from lite_nmt.data.vocabulary import EOS, PAD, Vocabulary
@@ -112,11 +113,16 @@ class TranslationTrainer(Trainer):
 
     def validation_bleu(self, data: Encoded) -> float:
         """sacreBLEU of greedy translations."""
-        from lite_nmt.decode.search import search
         from lite_nmt.evaluate.score import score
 
+        return score(*self.written(data)).bleu
+
+    def written(self, data: Encoded) -> tuple[list[str], list[str]]:
+        """What the model makes of the sources, greedily, and the targets, as text."""
+        from lite_nmt.decode.search import search
+
+        greedy = dataclasses.replace(self.config.decode, beam=1)
         hypotheses, references = [""] * len(data), [""] * len(data)
-        greedy = DecodeConfig(beam=1)
         for indices in sorted_batches(data, self.recipe.batch_tokens):
             batch = batches(data, indices).to(self.device)
             for i, found, labels in zip(
@@ -124,4 +130,4 @@ class TranslationTrainer(Trainer):
             ):
                 hypotheses[i] = self.vocabulary.decode(found[0].tokens)
                 references[i] = self.vocabulary.decode([t for t in labels.tolist() if t not in (PAD, EOS)])
-        return score(hypotheses, references).bleu
+        return hypotheses, references

@@ -58,16 +58,20 @@ def enumerate_all(model: TranslationModel, source: list[int], longest: int) -> I
 
 
 @pytest.mark.parametrize("mixer", ["attention", "lightconv", "dynamicconv", "talk", "average", "lsra", "cnn"])
-@pytest.mark.parametrize(("penalty", "exponent"), [("power", 0.0), ("power", 1.0), ("gnmt", 0.6), ("power", -0.5)])
+@pytest.mark.parametrize(
+    ("penalty", "exponent"), [("power", 0.0), ("power", 1.0), ("gnmt", 0.6), ("power", -0.5), ("stepwise", 0.7)]
+)
 def test_a_wide_beam_finds_what_enumeration_finds(mixer: str, penalty: str, exponent: float) -> None:
     model, source = tiny(mixer), [5, 7, 4, EOS]
     decode = DecodeConfig(beam=30, length_penalty=exponent, penalty=penalty, max_length=2)
 
-    def divisor(n: int) -> float:
-        return float(n**exponent if penalty == "power" else ((5 + n) / 6) ** exponent)
+    def score(value: float, n: int) -> float:
+        if penalty == "stepwise":
+            return value + exponent * (n - 1)  # the end marker earns nothing
+        return float(value / (n if penalty == "power" else (5 + n) / 6) ** exponent)
 
     expected = sorted(
-        ((value / divisor(len(tokens) + 1), tokens, value) for tokens, value in enumerate_all(model, source, 2)),
+        ((score(value, len(tokens) + 1), tokens, value) for tokens, value in enumerate_all(model, source, 2)),
         reverse=True,
     )
     found = search(model, *pad([source]), decode, nbest=30)[0]
@@ -173,6 +177,20 @@ def test_lengths_are_kept(beam: int) -> None:
             assert all(low <= len(h.tokens) <= high for h in best)
     endless = DecodeConfig(beam=beam, min_length=60)
     assert all(len(best[0].tokens) >= 60 for best in search(model, *pad(batch), endless))
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_stepwise_penalty_decides_while_searching(beam: int) -> None:
+    model, batch = tiny(types=12), sentences(6, 12)
+    lengths = []
+    for given in (-4.0, 0.0, 4.0):
+        decode = DecodeConfig(beam=beam, penalty="stepwise", length_penalty=given, max_length=15)
+        found = [best for (best,) in search(model, *pad(batch), decode)]
+        for source, best in zip(batch, found, strict=True):
+            assert best.logprob == pytest.approx(logprob(model, source, best.tokens), abs=1e-4)
+            assert best.score == pytest.approx(best.logprob + given * len(best.tokens), abs=1e-4)
+        lengths.append(sum(len(best.tokens) for best in found))
+    assert lengths[0] < 6 * 15 == lengths[2] >= lengths[1] >= lengths[0]
 
 
 def test_the_limit_follows_the_source() -> None:
