@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from curves import draw
 from machine import machine
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
@@ -146,25 +147,6 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-def draw(models: list[str], runs: Path, path: Path) -> None:
-    """Validation BLEU over updates: who has converged, and who was still on the way."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for model in models:
-        points = [(line["step"], line["valid_bleu"]) for line in read_metrics(runs / model) if "valid_bleu" in line]
-        axis.plot(*zip(*points, strict=True), marker=".", label=model)
-    axis.set_xlabel("updates")
-    axis.set_ylabel("validation BLEU, greedy")
-    axis.grid(alpha=0.3)
-    axis.legend()
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
-
-
 def main() -> None:
     """Run what is missing, and write the table after each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -189,7 +171,8 @@ def main() -> None:
             args.output.parent.mkdir(parents=True, exist_ok=True)
             args.output.write_text(text + "\n", encoding="utf-8")
             args.output.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-            draw([row["model"] for row in rows], args.runs, args.output.with_suffix(".png"))
+            runs = {row["model"]: args.runs / row["model"] for row in rows}
+            draw(runs, "valid_bleu", "validation BLEU, greedy", args.output.with_suffix(".png"))
     print(text)
 
 

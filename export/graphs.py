@@ -100,6 +100,13 @@ class Projection(nn.Module):
         """Which of the J types stands at a place, B ...."""
         return place + (EOS + 1) if self.always is None else chosen["types"].gather(1, place)
 
+    def among(self, tokens: Tensor, others: Tensor, chosen: State) -> Tensor:
+        """Which of the J types are among B W G ``tokens``: B W J, as ``others`` are; PAD is none."""
+        if self.always is not None:
+            return (chosen["types"][:, None, :, None] == tokens.unsqueeze(2)).any(-1)
+        there = nn.functional.pad(torch.zeros_like(others, dtype=torch.int64), (1, 0))  # the first for PAD
+        return there.scatter(-1, (tokens - EOS).clamp(min=0), 1)[..., 1:] > 0
+
 
 class GreedyBegin(nn.Module):
     """What a greedy search starts from; it holds no weight."""
@@ -202,9 +209,14 @@ class BeamStep(nn.Module):
     Ended hypotheses go to a sentence's pool, the best W of them. A sentence that has ended changes no more.
     """
 
-    def __init__(self, model: TranslationModel, shortlist: Shortlist | None, kind: str) -> None:
+    def __init__(self, model: TranslationModel, shortlist: Shortlist | None, kind: str, ngram: int = 0) -> None:
+        """
+        Args:
+            kind: of length penalty.
+            ngram: so many tokens in a row are not said twice; 0: they may be.
+        """
         super().__init__()
-        self.model, self.project, self.kind = model, Projection(model, shortlist), kind
+        self.model, self.project, self.kind, self.ngram = model, Projection(model, shortlist), kind, ngram
 
     def forward(
         self,
@@ -227,7 +239,7 @@ class BeamStep(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, State]:
         """
         Args:
-            token, total: B W, the last tokens and the log-probabilities so far.
+            token, total: B W, the last tokens and the log-probabilities so far, with what a stepwise penalty adds.
             history: B W P, all tokens so far.
             ended: B, how many hypotheses have; W or more once the sentence has.
             texts, logprobs, scores: B W P, B W and B W, the pool, the best first, minus infinity where there is none.
@@ -243,8 +255,14 @@ class BeamStep(nn.Module):
         x, state = self.model.advance(x, position, flat(state), memory, source != PAD)
         logits, norm = self.project(x.view(batch, width, -1), chosen)
         logprob = logits - norm.unsqueeze(-1)
-        end = logprob[..., :1].masked_fill(position < min_length, -math.inf)
-        others = logprob[..., 1:].masked_fill((position >= limits)[:, None, None], -math.inf)
+        end, others, early = logprob[..., :1], logprob[..., 1:], position < min_length
+        if self.kind == "stepwise":
+            others = others + length_penalty
+        if self.ngram:
+            others = others.masked_fill(self.project.among(repeated(history, self.ngram), others, chosen), -math.inf)
+            early = early & (others.amax(-1, keepdim=True) > -math.inf)  # else nothing is left but to end
+        end = end.masked_fill(early, -math.inf)
+        others = others.masked_fill((position >= limits)[:, None, None], -math.inf)
         # Each hypothesis' own best first, so that the sums are of few numbers and not of the whole vocabulary.
         best, place = torch.cat([end, others], -1).topk(2 * width)
         best, rank = (best + total.unsqueeze(-1)).flatten(1).topk(2 * width)
@@ -255,8 +273,11 @@ class BeamStep(nn.Module):
         now, text = best[:, :width], rows(history, parent[:, :width])
         new = ends[:, :width] & now.isfinite() & open_
         ended = ended + new.sum(1)
-        penalty = penalty_of(position + 1, length_penalty, self.kind)
-        scores = torch.cat([scores, (now / penalty).masked_fill(~new, -math.inf)], 1)
+        if self.kind == "stepwise":
+            score, now = now, now - length_penalty * position
+        else:
+            score = now / penalty_of(position + 1, length_penalty, self.kind)
+        scores = torch.cat([scores, score.masked_fill(~new, -math.inf)], 1)
         scores, place = scores.topk(width)
         logprobs = torch.cat([logprobs, now], 1).gather(1, place)
         texts = rows(torch.cat([texts, text], 1), place)
@@ -287,6 +308,16 @@ def encodings(limits: Tensor, width: int) -> Tensor:
 def penalty_of(length: Tensor, exponent: Tensor, kind: str) -> Tensor:
     """``lite_nmt.decode.search.length_penalty``; ``length`` counts the end marker."""
     return (length if kind == "power" else (5 + length) / 6).float() ** exponent
+
+
+def repeated(history: Tensor, n: int) -> Tensor:
+    """Of B W P tokens those that would end n of them in a row a second time, B W P+1; PAD where there is none."""
+    length = history.shape[-1]
+    padded = nn.functional.pad(history, (n, 0), value=PAD)  # so that there are n, which repeat nothing
+    same = torch.ones_like(padded[..., : length + 1], dtype=torch.bool)
+    for i in range(n - 1):
+        same = same & (padded[..., i : i + length + 1] == padded[..., length + 1 + i : length + 2 + i])
+    return torch.where(same, padded[..., n - 1 :], PAD)
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:

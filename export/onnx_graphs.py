@@ -129,19 +129,8 @@ def export_graphs(
         {"source": source, "token": wide, "parent": wide, "position": scalar, "memory": memory, "state": beam},
         ["logits", *(f"next.{name}" for name in beam)],
     )
-    greedy_step = trace(
-        graphs.GreedyStep(model, shortlist),
-        {
-            "position": scalar,
-            "token": one,
-            "going": one,
-            "state": greedy,
-            **fixed,
-            "limits": one,
-        },
-    )
     beam_step = trace(
-        graphs.BeamStep(model, shortlist, decode.penalty),
+        graphs.BeamStep(model, shortlist, decode.penalty, decode.no_repeat_ngram),
         {
             "position": scalar,
             "token": wide,
@@ -156,13 +145,28 @@ def export_graphs(
             **fixed,
         },
     )
-    begin = trace(graphs.GreedyBegin(model), limits)
     beam_begin = trace(graphs.BeamBegin(model), {**limits, "slots": Axes((width,), tokens)})
-    end = trace(
-        graphs.GreedyEnd(decode.penalty),
-        {"tokens": Axes((past, batch, 1), tokens), "logprobs": Axes((past, batch, 1)), "length_penalty": Axes()},
-    )
-    parts = [encoder, step, greedy_step, beam_step]
+    parts = [encoder, step, beam_step]
+    # Where more than the best token counts, greedy search is a beam search of one.
+    plain = decode.penalty != "stepwise" and not decode.no_repeat_ngram
+    if plain:
+        greedy_step = trace(
+            graphs.GreedyStep(model, shortlist),
+            {
+                "position": scalar,
+                "token": one,
+                "going": one,
+                "state": greedy,
+                **fixed,
+                "limits": one,
+            },
+        )
+        begin = trace(graphs.GreedyBegin(model), limits)
+        end = trace(
+            graphs.GreedyEnd(decode.penalty),
+            {"tokens": Axes((past, batch, 1), tokens), "logprobs": Axes((past, batch, 1)), "length_penalty": Axes()},
+        )
+        parts.append(greedy_step)
     if shortlist:
         parts.append(
             choose := trace(graphs.Choose(model, shortlist), {"source": source}, [f"chosen.{name}" for name in chosen])
@@ -177,10 +181,15 @@ def export_graphs(
 
     limited = {"max_length": decode.max_length, "min_length": decode.min_length}
     scored = {"length_penalty": decode.length_penalty}
+    if plain:
+        found = _search(started(begin, greedy_step, **limited, **scored), greedy_step, end)
+    else:
+        found = _search(started(beam_begin, beam_step, **limited, **scored, beam=1), beam_step.clone())
+        found.graph.inputs.remove(found.graph.initializers["beam"])  # it stays one
     return {
         ENCODER: encoder,
         STEP: step,
-        GREEDY: _search(started(begin, greedy_step, **limited, **scored), greedy_step, end),
+        GREEDY: found,
         BEGIN: _begin(started(beam_begin, beam_step, **limited, beam=decode.beam), beam_step),
         ADVANCE: _advance(beam_step.clone()),
         BEAM: _search(started(beam_begin, beam_step, **limited, **scored, beam=decode.beam), beam_step),

@@ -79,9 +79,8 @@ def sources(count: int = 7) -> list[list[int]]:
 
 def check_search(model: TranslationModel, engine: OnnxEngine, decode: DecodeConfig, nbest: int = 1) -> None:
     given = sources()
-    source = torch.tensor(pad(given))
     for ours, theirs in zip(
-        search(model, source, source != PAD, decode, nbest), engine.search(given, decode, nbest), strict=True
+        search(model, *_padded(given), decode, nbest), engine.search(given, decode, nbest), strict=True
     ):
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]
         assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-4)
@@ -127,6 +126,33 @@ def test_every_family(family: str, tmp_path: Path) -> None:
         graph = onnx.load(tmp_path / "b" / name)
         onnx.checker.check_model(str(tmp_path / "b" / name), full_check=True)
         assert {entry.domain for entry in graph.opset_import} == {""}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"no_repeat_ngram": 3, "min_length": 15},
+        {"no_repeat_ngram": 2, "min_length": 15, "penalty": "stepwise", "length_penalty": 0.3},
+        {"no_repeat_ngram": 1, "min_length": 30, "max_length": 33},  # there are not so many tokens
+        {"penalty": "stepwise", "length_penalty": -0.4},
+    ],
+)
+def test_what_summaries_need(settings: dict[str, Any], tmp_path: Path) -> None:
+    config, model = tiny({"mixer": "lsra"})
+    decode = dataclasses.replace(config.decode, **settings)
+    engine = exported(dataclasses.replace(config, decode=decode), model, tmp_path / "b")
+    for beam in (1, 3):
+        check_search(model, engine, dataclasses.replace(decode, beam=beam), nbest=beam)
+        check_steps(engine, dataclasses.replace(decode, beam=beam))
+    assert "beam" not in {value.name for value in engine.session(GREEDY).get_inputs()}
+    free = search(model, *_padded(sources()), dataclasses.replace(config.decode, beam=3, min_length=15))
+    bound = search(model, *_padded(sources()), dataclasses.replace(decode, beam=3))
+    assert [best[0].tokens for best in free] != [best[0].tokens for best in bound]  # it matters
+
+
+def _padded(given: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    source = torch.tensor(pad(given))
+    return source, source != PAD
 
 
 @pytest.mark.parametrize("stack", [{"mixer": "attention", "windows": [1]}, {"mixer": "lightconv", "kernels": [1]}])

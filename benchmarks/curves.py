@@ -1,0 +1,40 @@
+"""Learning curves, and tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from lite_nmt.train.metrics import read_metrics
+
+
+def draw(
+    runs: Mapping[str, Path], key: str, label: str, path: Path, scale: Callable[[float], float] = lambda value: value
+) -> None:
+    """One of the validation's figures over updates: who has converged, and who was still on the way.
+
+    Args:
+        runs: folders by the names that the legend gives them.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for name, run in runs.items():
+        points = [(line["step"], scale(line[key])) for line in read_metrics(run) if key in line]
+        axis.plot(*zip(*points, strict=True), marker=".", label=name)
+    axis.set_xlabel("updates")
+    axis.set_ylabel(label)
+    axis.grid(alpha=0.3)
+    axis.legend()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table, the first column to the left, all others to the right."""
+    cells = [columns, *rows]
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    return [lines[0], "|---|" + "--:|" * (len(columns) - 1), *lines[1:]]
