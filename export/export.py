@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,10 @@ def export(
         raise LiteNmtError(f"to is {to!r}; it must be one of {', '.join(TARGETS)}.")
     if to != "onnx" and (precision == "kmeans" or shortlist):
         raise LiteNmtError("codebooks and shortlists are for ONNX alone; leave them out, or export to onnx.")
-    exact = precision != "int8" and shortlist is None
+    rounded = precision == "int8"
+    exact = not rounded and shortlist is None
     if not exact and not pairs:
-        what = "int8" if precision == "int8" else "a shortlist"
+        what = "int8" if rounded else "a shortlist"
         raise LiteNmtError(f"{what} is measured on validation pairs, and there are none; give --data.")
     bundle.check_out(out)
     model = saved.model()
@@ -76,7 +78,7 @@ def export(
     if to != "onnx":
         from lite_nmt.export.executorch import export_executorch
 
-        files[PROGRAM] = export_executorch(model, saved.config, precision == "int8")
+        files[PROGRAM] = export_executorch(model, saved.config, rounded)
     about = describe(saved, precision)
     if shortlist:
         per_word, least = shortlist.table.shape[1], shortlist.least()
@@ -86,11 +88,15 @@ def export(
         bundle.save(trial, about, saved.config, saved.languages, files)
         opened = bundle.load(trial)
         if to != "onnx":
-            from lite_nmt.export.executorch_runtime import ExecutorchEngine
+            from lite_nmt.export import executorch_runtime
 
-            about |= measure(model, opened, ExecutorchEngine(trial / PROGRAM), precision, exact, pairs, say)
+            program = executorch_runtime.ExecutorchEngine(trial / PROGRAM)
+            check = partial(executorch_runtime.check_logits, model, program.model)
+            about |= measure(model, opened, program, None if rounded else check, exact, pairs, say)
         if to != "executorch":  # the last: it is what runs such a bundle here
-            about |= measure(model, opened, OnnxEngine(opened), precision, exact, pairs, say)
+            engine = OnnxEngine(opened)
+            check = partial(parity.check_logits, model, engine)
+            about |= measure(model, opened, engine, None if rounded else check, exact, pairs, say)
         bundle.save(out, about, saved.config, saved.languages, files)
     return bundle.load(out)
 
@@ -107,25 +113,11 @@ def describe(saved: Checkpoint, precision: str) -> dict[str, Any]:
     }
 
 
-def check_logits(model: TranslationModel, engine: Engine) -> float:
-    """Hold an engine's steps against the model's.
-
-    Raises:
-        LiteNmtError: they disagree.
-    """
-    if isinstance(engine, OnnxEngine):
-        return parity.check_logits(model, engine)
-    from lite_nmt.export import executorch_runtime
-
-    assert isinstance(engine, executorch_runtime.ExecutorchEngine)
-    return executorch_runtime.check_logits(model, engine.model)
-
-
 def measure(
     model: TranslationModel,
     opened: Bundle,
     engine: Engine,
-    precision: str,
+    check_logits: Callable[[], float] | None,
     exact: bool,
     pairs: Encoded | None,
     say: Callable[[str], None],
@@ -133,11 +125,12 @@ def measure(
     """Pass the bundle, or refuse it, and tell its BLEU where there are validation pairs.
 
     Args:
+        check_logits: holds its steps' scores against the model's; None where they are rounded.
         exact: whether its translations must be the model's.
     """
     reference = PyTorchEngine(model)
-    if precision != "int8":
-        say(f"scores differ by at most {check_logits(model, engine):.1g}")
+    if check_logits:
+        say(f"scores differ by at most {check_logits():.1g}")
     if exact:
         some = parity.sources(first(pairs, COMPARED)) if pairs else None
         some = some or parity.made_up(model, COMPARED, np.random.default_rng(2))

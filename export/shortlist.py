@@ -44,7 +44,7 @@ class Shortlist:
     Attributes:
         frequent: F, allowed in every sentence, ascending; the end marker and the pieces for bytes are among them.
         table: V K, allowed where source type v is in the sentence, the likeliest first; the end marker where there are
-            fewer than K.
+            fewer than K, and all along padding's row.
     """
 
     frequent: Ids
@@ -96,6 +96,8 @@ class Shortlist:
                 )
         if EOS not in frequent:
             raise LiteNmtError(f"{path} does not allow the end marker; build it again.")
+        if (table[PAD] != EOS).any():  # a translation would then depend on the rest of its batch
+            raise LiteNmtError(f"{path} translates padding; build it again.")
         return cls(frequent, table)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# Read as torch is loaded. Small products gain nothing from threads, and processes would fight over the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 import torch
-
-# Small products gain nothing from threads, and tests that start processes would fight over the cores.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from lite_nmt.cli.main import main
 from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig, from_dict, merge

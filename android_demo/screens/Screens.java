@@ -40,7 +40,7 @@ final class Screens {
     private static final String GERMAN =
             "Zwei junge Männer spielen im Schnee, und eine Frau in einem roten Mantel sieht ihnen zu.";
     private static final String ENGLISH =
-            "Two young men are playing in the snow, and a woman in a red coat is watching them.";
+            "Two young men are playing in the snow, and a woman in a red coat looks on.";
 
     private final Context context;
     private final LayoutInflater inflater;
@@ -121,7 +121,6 @@ final class Screens {
         text(screen, R.id.source, text);
         screen.findViewById(R.id.card).setVisibility(View.VISIBLE);
         text(screen, R.id.result, translation);
-        text(screen, R.id.times, string(R.string.times, 4.0, 1.3));
         return screen;
     }
 
@@ -144,8 +143,8 @@ final class Screens {
             row(rows, R.string.precision, used ? "int8" : "fp32");
             row(rows, R.string.parameters, string(R.string.counted, "1.9\u00a0M", "3.9\u00a0M"));
             row(rows, R.string.mult_adds, string(R.string.counted, "58.6\u00a0M", "120.0\u00a0M"));
-            row(rows, R.string.size, used ? "5.2 MB" : "16 MB");
-            row(rows, R.string.bleu, string(R.string.bleu_value, 38.8, "valid", 1000));
+            row(rows, R.string.size, used ? "5.1 MB" : "16 MB");
+            row(rows, R.string.bleu, string(R.string.bleu_value, used ? 38.8 : 38.6, "valid", 1000));
             card.findViewById(used ? R.id.use : R.id.in_use).setVisibility(View.GONE);
             list.addView(card);
         }
@@ -156,11 +155,11 @@ final class Screens {
         View screen = screen(R.layout.benchmark, string(R.string.benchmark), true);
         text(screen, R.id.text, string(R.string.benchmark_text, 3));
         ViewGroup rows = screen.findViewById(R.id.rows);
-        row(rows, R.string.load, string(R.string.milliseconds, 61.2));
-        row(rows, R.string.encode, string(R.string.milliseconds, 3.9));
-        row(rows, R.string.token, string(R.string.milliseconds, 1.3));
-        row(rows, R.string.speed, string(R.string.per_second, 41.5));
-        row(rows, R.string.memory, "92 MB");
+        for (int label : new int[] {
+            R.string.load, R.string.encode, R.string.token, R.string.speed, R.string.memory
+        }) {
+            row(rows, label, "–"); // a figure would be some device's
+        }
         rows.setVisibility(View.VISIBLE);
         screen.findViewById(R.id.save).setVisibility(View.VISIBLE);
         return screen;

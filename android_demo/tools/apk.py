@@ -169,14 +169,14 @@ def _package(base: Path, dex: Path, natives: Sequence[Path], abi: str, out: Path
 
 
 def _make_key() -> None:
-    part = KEY.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    run(
-        *("keytool", "-genkeypair", "-keystore", part, "-storetype", "PKCS12", "-storepass", PASSWORD),
-        *("-alias", "debug", "-keyalg", "RSA", "-keysize", "2048", "-validity", "10000", "-dname", "CN=Debug"),
-        purpose="make a debug key",
-    )
-    part.replace(KEY)
+    with tempfile.TemporaryDirectory(dir=KEY.parent) as scratch:  # its own: two builds may be at it
+        part = Path(scratch) / KEY.name
+        run(
+            *("keytool", "-genkeypair", "-keystore", part, "-storetype", "PKCS12", "-storepass", PASSWORD),
+            *("-alias", "debug", "-keyalg", "RSA", "-keysize", "2048", "-validity", "10000", "-dname", "CN=Debug"),
+            purpose="make a debug key",
+        )
+        part.replace(KEY)
 
 
 def _say(text: str) -> None:

@@ -1,11 +1,21 @@
 """Setting up the emulated core: what is refused, and what is not done twice. Nothing is downloaded."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from lite_nmt.bench import sysroot
 from lite_nmt.errors import LiteNmtError
+
+
+def test_releases_are_those_of_the_package() -> None:
+    """The list stands twice: the setup runs before anything is installed, and an installed package has no pyproject."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    declared = {*project["dependencies"], *extras["runtime"], *extras["bench"]}
+    assert {*project["dependencies"], *extras["runtime"]} == {*sysroot.RUNTIME}
+    assert declared.issuperset(sysroot.PEERS)
 
 
 def test_a_step_is_done_once_for_each_recipe(tmp_path: Path) -> None:

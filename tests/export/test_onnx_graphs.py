@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from lite_nmt.config import Config, DecodeConfig, from_dict
 from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.decode.engine import pad
 from lite_nmt.decode.search import search
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.export import bundle, fuse, parity
+from lite_nmt.export import bundle, fuse, onnx_graphs, parity
 from lite_nmt.export.onnx_graphs import export_graphs, serialize
 from lite_nmt.export.precision import CONVERSIONS
 from lite_nmt.export.runtime import ADVANCE, BEAM, BEGIN, ENCODER, GREEDY, STEP, OnnxEngine
@@ -72,6 +74,26 @@ def exported(config: Config, model: TranslationModel, folder: Path, precision: s
     return OnnxEngine(bundle.Bundle(folder, {"files": files}, config, ("de", "en"), None), threads=1)  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module")
+def traced() -> dict[tuple[str, type], Any]:
+    """Parts of each family's model, as they were traced."""
+    return {}
+
+
+@pytest.fixture
+def traced_once(family: str, traced: dict[tuple[str, type], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is traced once and copied after that: tracing takes nearly all of the time here."""
+    trace = onnx_graphs.trace
+
+    def copied(module: nn.Module, arguments: Mapping[str, onnx_graphs.Argument], outputs: Sequence[str] = ()) -> Any:
+        part = family, type(module)
+        if part not in traced:
+            traced[part] = trace(module, arguments, outputs)
+        return traced[part].clone()
+
+    monkeypatch.setattr(onnx_graphs, "trace", copied)
+
+
 def sources(count: int = 7) -> list[list[int]]:
     draw = np.random.default_rng(3)
     return [[*draw.integers(EOS + 1, TYPES, draw.integers(1, 12)).tolist(), EOS] for _ in range(count)]
@@ -114,6 +136,7 @@ def check_steps(engine: OnnxEngine, decode: DecodeConfig) -> None:
         assert scores[0] == pytest.approx(found[0].score, abs=1e-5)
 
 
+@pytest.mark.usefixtures("traced_once")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family(family: str, tmp_path: Path) -> None:
     config, model = tiny(FAMILIES[family])
@@ -162,6 +185,7 @@ def test_a_layer_without_a_state(stack: dict[str, Any], tmp_path: Path) -> None:
         export_graphs(model, config.decode)
 
 
+@pytest.mark.usefixtures("traced_once")
 @pytest.mark.parametrize("family", ["windows", "lsra"])
 def test_attention_in_one_node(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float32 the model's own scores; int8 has the same operators."""

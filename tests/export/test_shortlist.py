@@ -136,6 +136,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
         (lambda a: a | {"table": a["table"] + 1}, "names target types 4 to 9; those of the vocabulary are 3 to 8"),
         (lambda a: a | {"frequent": ids(2, 3)}, "names target types 2 to 3"),
         (lambda a: a | {"frequent": ids(4, 5)}, "does not allow the end marker"),
+        (lambda a: a | {"table": ids([3, 5], [6, 8], [7, 3])}, "translates padding"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(
