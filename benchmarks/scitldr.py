@@ -90,11 +90,11 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
         "",
         f"`python benchmarks/scitldr.py --data DIR{settings}` on {args.machine or machine()}.",
         "",
-        f"1,992 abstracts to train on, joint vocabulary of 4,000 types, {rows[-1]['updates']:,} updates, seed 1; the "
-        "recipe is in `lite_nmt/presets/scitldr-*.toml`, [train] alike in both. ROUGE F1 of "
+        f"1,992 abstracts to train on, joint vocabulary of 4,000 types, {rows[-1]['updates']:,} updates, seed 1; "
+        "the recipe is in `lite_nmt/presets/scitldr-*.toml`, [train] alike in both. ROUGE F1 of "
         f"{rows[0]['summaries']} test abstracts, beam 4, with half of the mean's 95% interval; one run each: "
-        f"differences between seeds are not in it. Mult-Adds for {SOURCE} to {TARGET} tokens, paper count. Hours are wall time, "
-        "of runs that shared the machine with others.",
+        f"differences between seeds are not in it. Mult-Adds for {SOURCE} to {TARGET} tokens, paper count. Hours "
+        "are wall time, of runs that shared the machine with others.",
         "",
         *table(COLUMNS, cells),
         "",

@@ -112,12 +112,12 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
         f"`python benchmarks/wikitext2.py --data DIR{settings}` on {args.machine or machine()}.",
         "",
         f"{first['updates']:,} updates of 2,048 words each, seed 1; the recipe is in "
-        "`lite_nmt/presets/wikitext2-*.toml`, [train] alike in all but for what a span costs. Perplexity a word and an end "
-        f"of line, of the {first['words']:,} of the test text, in blocks of {first['block']}; with {CONTEXT} of them read again as "
-        "context, each word has at least as many before it. A model of adaptive spans reads the whole text in order "
-        "and carries its cache. The interval is of the figure in bold, from the test text's "
-        f"{PARTS} parts; one run each: differences between seeds are not in it. Mult-Adds for {first['block']} words, "
-        "paper count. Hours are wall time, of runs that shared the machine with others.",
+        "`lite_nmt/presets/wikitext2-*.toml`, [train] alike in all but for what a span costs. Perplexity a word "
+        f"and an end of line, of the {first['words']:,} of the test text, in blocks of {first['block']}; with "
+        f"{CONTEXT} of them read again as context, each word has at least as many before it. A model of adaptive "
+        "spans reads the whole text in order and carries its cache. The interval is of the figure in bold, from "
+        f"the test text's {PARTS} parts; one run each: differences between seeds are not in it. Mult-Adds for "
+        f"{first['block']} words, paper count. Hours are wall time, of runs that shared the machine with others.",
         "",
         *table(COLUMNS, cells),
     ]

@@ -42,7 +42,7 @@ def export(
     """Write a bundle of ONNX graphs, of an ExecuTorch program, or of both, if they do what the checkpoint does.
 
     ``fp32`` and ``kmeans`` must give the checkpoint's scores to 1e-4 and its translations; ``int8`` must lose at most
-    0.3 BLEU on validation pairs.
+    0.3 BLEU on validation pairs, or ROUGE-L where it summarises.
 
     Args:
         out: a folder, or a file that ends in .zip; what is there is replaced once the new one is whole.
@@ -122,7 +122,7 @@ def measure(
     pairs: Encoded | None,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Pass the bundle, or refuse it, and tell its BLEU where there are validation pairs.
+    """Pass the bundle, or refuse it, and tell its BLEU, or ROUGE-L of summaries, where there are validation pairs.
 
     Args:
         check_logits: holds its steps' scores against the model's; None where they are rounded.
@@ -138,21 +138,21 @@ def measure(
         say(f"{len(some)} translations agree")
     if not pairs:
         return {}
-    scores = parity.translate_pairs(engine, opened, pairs, say)
+    found = parity.translate_pairs(engine, opened, pairs, say)
     if not exact:
         whole = parity.translate_pairs(reference, opened, pairs, say)
-        if scores.bleu < whole.bleu - parity.BLEU:
+        if found.value < whole.value - parity.LOSS:
             raise LiteNmtError(
-                f"the bundle loses {whole.bleu - scores.bleu:.2f} BLEU on {len(pairs)} validation pairs "
-                f"({scores.bleu:.2f} after {whole.bleu:.2f}), more than {parity.BLEU:g}; nothing was written. A "
+                f"the bundle loses {whole.value - found.value:.2f} {found.measure} on {len(pairs)} validation pairs "
+                f"({found.value:.2f} after {whole.value:.2f}), more than {parity.LOSS:g}; nothing was written. A "
                 "checkpoint can be fine-tuned for int8 by lite-nmt compress --int8, and a shortlist be longer."
             )
     return {
-        "bleu": {
-            "value": round(scores.bleu, 2),
-            "sentences": scores.sentences,
+        found.measure.lower(): {
+            "value": round(found.value, 2),
+            "sentences": len(pairs),
             "split": "valid",
             "beam": opened.config.decode.beam,
-            "signature": scores.bleu_signature,
+            "signature": found.signature,
         }
     }

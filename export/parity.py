@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from lite_nmt.decode.engine import Engine, pad
 from lite_nmt.decode.hypothesis import Hypothesis
 from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.evaluate.score import Scores, score
+from lite_nmt.evaluate.score import score
 from lite_nmt.export.bundle import Bundle
 from lite_nmt.export.graphs import beamed, flat, reorder
 from lite_nmt.export.runtime import ENCODER, STEP, OnnxEngine
@@ -23,9 +24,18 @@ from lite_nmt.models.translation import TranslationModel
 
 LOGITS = 1e-4  # float32: the most that a score before softmax may differ
 TIE = 1e-4  # nats: hypotheses nearer than this are in no order that rounding keeps
-BLEU = 0.3  # the most that int8 may lose
+LOSS = 0.3  # of BLEU or ROUGE-L: the most that int8 may lose
 BATCH = 32
 LIMIT = 40  # tokens of a made-up source
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What translations are worth, or summaries: BLEU or ROUGE-L out of 100."""
+
+    measure: str
+    value: float
+    signature: str
 
 
 def check_logits(model: TranslationModel, engine: OnnxEngine, rounds: int = 3, steps: int = 5) -> float:
@@ -111,7 +121,7 @@ def _disagreement(bundle: Bundle, source: Sequence[int], ours: Hypothesis, their
     )
 
 
-def translate_pairs(engine: Engine, bundle: Bundle, pairs: Encoded, say: Callable[[str], None]) -> Scores:
+def translate_pairs(engine: Engine, bundle: Bundle, pairs: Encoded, say: Callable[[str], None]) -> Quality:
     """Score an engine on validation pairs, with the bundle's own search settings."""
     given = sources(pairs)
     references = [bundle.vocabulary.decode(list(map(int, pairs.target[a:b]))) for a, b in _spans(pairs.target_starts)]
@@ -124,7 +134,13 @@ def translate_pairs(engine: Engine, bundle: Bundle, pairs: Encoded, say: Callabl
             texts[i] = bundle.vocabulary.decode(list(best.tokens))
         if start // BATCH % 8 == 7 or start + len(rows) == len(order):
             say(f"translated {start + len(rows)} of {len(order)} validation sentences")
-    return score(texts, references)
+    if bundle.config.task == "summarize":
+        from lite_nmt.evaluate.rouge import rouge
+
+        found = rouge(texts, references)
+        return Quality("ROUGE-L", found.measures["rougeL"].value, found.signature)
+    scores = score(texts, references)
+    return Quality("BLEU", scores.bleu, scores.bleu_signature)
 
 
 def sources(pairs: Encoded) -> list[list[int]]:

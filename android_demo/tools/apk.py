@@ -65,13 +65,16 @@ def _assets(bundle: Path, work: Path) -> None:
     manifest = source / "manifest.json"
     if not manifest.is_file():
         raise LiteNmtError(f"{bundle} is no bundle; lite-nmt export makes one.")
-    files = read_manifest(bundle / manifest.name, manifest.read_bytes(), FORMAT, VERSION)["files"]
+    said = read_manifest(bundle / manifest.name, manifest.read_bytes(), FORMAT, VERSION)
+    if said.get("config", {}).get("task", "translate") != "translate":
+        raise LiteNmtError(f"{bundle} does not translate, as the app does; export a model that does.")
+    files = said["files"]
     if not any(name.endswith(".onnx") for name in files):
         raise LiteNmtError(f"{bundle} is not for ONNX Runtime, which the app has; export it with --to onnx.")
     assets = work / "assets/bundle"
     assets.mkdir(parents=True)
-    for name, said in files.items():
-        verify(source, name, said)
+    for name, about in files.items():
+        verify(source, name, about)
         shutil.copy(source / name, assets)
     shutil.copy(manifest, assets)
 

@@ -86,8 +86,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
         return 0
-    bleu = bundle.manifest.get("bleu")
-    worth = f", BLEU {bleu['value']:.2f} on {bleu['sentences']} validation pairs" if bleu else ""
+    worth = "".join(
+        f", {name} {found['value']:.2f} on {found['sentences']} validation pairs"
+        for name in ("BLEU", "ROUGE-L")
+        if (found := bundle.manifest.get(name.lower()))
+    )
     print(f"{args.out}: {args.precision}, {bundle.size():,} bytes{worth}")
     return 0
 

@@ -103,6 +103,9 @@ def test_what_is_no_bundle_for_it_is_refused(exported: Path, tmp_path: Path) -> 
     other = seal({"format": FORMAT, "version": VERSION}, {"model.pte": b""}, {})
     write_folder(tmp_path / "executorch", {"manifest.json": other, "model.pte": b""})
     assert "not for ONNX Runtime" in refused(tmp_path / "executorch")
+    other = seal({"format": FORMAT, "version": VERSION, "config": {"task": "lm"}}, {"step.onnx": b""}, {})
+    write_folder(tmp_path / "lm", {"manifest.json": other, "step.onnx": b""})
+    assert "does not translate" in refused(tmp_path / "lm")
 
 
 def test_what_is_no_runtime_is_refused(exported: Path, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_loss_of_bleu_is_refused(
     real = parity.translate_pairs
 
     def marked(*arguments: Any) -> Any:
-        return dataclasses.replace(real(*arguments), bleu=next(marks))
+        return dataclasses.replace(real(*arguments), value=next(marks))
 
     monkeypatch.setattr(parity, "translate_pairs", marked)
     monkeypatch.setattr(exporting, "describe", lambda *_: {})

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.decode.pytorch import PyTorchEngine
-from lite_nmt.export import bundle, parity
+from lite_nmt.export import bundle, graphs, parity
 from lite_nmt.export.onnx_graphs import export_graphs, serialize
 from lite_nmt.export.runtime import OnnxEngine
 from lite_nmt.export.shortlist import Shortlist
@@ -89,6 +89,19 @@ def test_it_is_a_search_among_the_rows(
             assert [h.score for h in theirs] == pytest.approx([h.score for h in expected], abs=1e-4)
             assert [h.logprob for h in theirs] == pytest.approx([h.logprob for h in expected], abs=1e-4)
         assert {token for h in found for token in h.tokens} <= set(rows.tolist())
+
+
+def test_what_is_forbidden_among_the_rows(model: TranslationModel, shortlist: Shortlist) -> None:
+    source = torch.tensor([s[-12:] for s in parity.made_up(model, 1, np.random.default_rng(7))])
+    for listed in (shortlist, None):
+        project = graphs.Projection(model, listed)
+        chosen = graphs.Choose(model, shortlist)(source) if listed else {}
+        others = project(torch.zeros(1, 2, model.target.weight.shape[1]), chosen)[0][..., 1:]
+        types = project.types(torch.arange(others.shape[-1])[None], chosen)
+        said = torch.stack([types[0, :3], types[0, -3:]])[None]
+        said[0, 0, 1] = PAD
+        found = project.among(said, others, chosen)
+        assert found.tolist() == [[[t in row and t != PAD for t in types[0].tolist()] for row in said[0].tolist()]]
 
 
 def test_the_step_computes_all_types(model: TranslationModel, engine: OnnxEngine) -> None:

@@ -78,7 +78,7 @@ def test_what_lies_beyond_the_limit_is_not_read(data: Path, run: Path) -> None:
     assert 2 <= len(whole.candidates[0].pieces) <= 9
 
 
-@pytest.mark.filterwarnings("default:lines longer")
+@pytest.mark.filterwarnings("ignore:lines longer")
 def test_the_commands(data: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sets = [
         f"{table}.{key}={json.dumps(value)}"
@@ -104,6 +104,24 @@ def test_the_commands(data: Path, run: Path, tmp_path: Path, capsys: pytest.Capt
     assert said["signature"].startswith("nrefs:2|")
     assert main(["evaluate", str(run), "--data", str(data), "--metric", "bleu"]) == 0
     assert "BLEU" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore:lines longer")
+def test_a_bundle_summarises_as_the_run(
+    data: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    lines = (data / "test.src").read_text().splitlines()
+    expected = Translator.load(run).translate(lines)
+    for precision in ("fp32", "int8"):
+        out = tmp_path / precision
+        assert main(["export", str(run), "--out", str(out), "--precision", precision]) == 0
+        assert ", ROUGE-L " in capsys.readouterr().out
+        assert json.loads((out / "manifest.json").read_text())["rouge-l"]["sentences"] == 6
+    assert Translator.load(tmp_path / "fp32").translate(lines) == expected
+    assert main(["evaluate", str(out), "--data", str(data)]) == 0
+    assert "ROUGE-2" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ class Manifest internal constructor(
         private const val FIRST_BUT_EOS = 3 // pad, unk and bos are never said
         private const val FORMAT = "lite-nmt bundle"
         private const val VERSION = "1"
+        private const val TRANSLATE = "translate"
         private val FILE = Regex("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
         private val CODE = Regex("[A-Za-z0-9_][A-Za-z0-9_.-]{0,29}") // an app may name a folder by it
 
@@ -89,6 +90,10 @@ class Manifest internal constructor(
             }
             if (manifest.files.keys.none { it.endsWith(".onnx") }) {
                 throw BundleException("$where is not for ONNX Runtime, which runs it here; export it with --to onnx.")
+            }
+            val task = (root["config"] as? Map<*, *>)?.get("task")
+            if (task != null && task != TRANSLATE) {
+                throw BundleException("$where does not translate; its task is another, $task.")
             }
             return manifest
         }

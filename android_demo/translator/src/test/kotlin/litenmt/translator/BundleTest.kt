@@ -150,6 +150,7 @@ class BundleTest {
             { it.inner("files", WEIGHTS)["sha256"] = "0".repeat(64) },
         )
         for (lie in lies) refused(altered(lie))
+        assertTrue("its task is another, summarize" in refused(altered { it.inner("config")["task"] = "summarize" }))
         assertTrue("version 2; this release reads version 1" in refused(altered { it["version"] = 2 }))
         val unsealed = String(whole.getValue(Manifest.NAME)).replace("\"beam\": ", "\"beam\": 1")
         assertTrue("is altered" in refused(whole + (Manifest.NAME to unsealed.toByteArray())))
