@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -207,6 +208,7 @@ def trace(module: nn.Module, arguments: Mapping[str, Argument], outputs: Sequenc
             example[name] = {key: axes.example() for key, axes in argument.items()}
             dims[name] = {key: axes.free() for key, axes in argument.items()}
             names |= {f"{name}.{key}": axes for key, axes in argument.items()}
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it tells at each export that torchvision is not there
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about itself
         program = torch.export.export(module.eval(), (), example, dynamic_shapes=dims)
