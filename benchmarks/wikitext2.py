@@ -105,7 +105,7 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
                 f"{row['hours']:.2f}",
             ]
         )
-    spans = next((row["spans"] for row in rows if row["spans"]), None)
+    widths = next((row["spans"] for row in rows if row["spans"]), None)
     lines = [
         "# WikiText-2, six language models of equal Mult-Adds",
         "",
@@ -121,8 +121,8 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
         "",
         *table(COLUMNS, cells),
     ]
-    if spans:
-        lines += ["", f"Adaptive span, steps that each layer's widest head sees: {', '.join(map(str, spans))} of 512."]
+    if widths:
+        lines += ["", f"Adaptive span, steps that each layer's widest head sees: {', '.join(map(str, widths))} of 512."]
     if args.output:
         lines += ["", f"![Validation perplexity over updates]({args.output.with_suffix('.png').name})"]
     return "\n".join(lines)

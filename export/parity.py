@@ -137,8 +137,8 @@ def translate_pairs(engine: Engine, bundle: Bundle, pairs: Encoded, say: Callabl
     if bundle.config.task == "summarize":
         from lite_nmt.evaluate.rouge import rouge
 
-        found = rouge(texts, references)
-        return Quality("ROUGE-L", found.measures["rougeL"].value, found.signature)
+        summaries = rouge(texts, references)
+        return Quality("ROUGE-L", summaries.measures["rougeL"].value, summaries.signature)
     scores = score(texts, references)
     return Quality("BLEU", scores.bleu, scores.bleu_signature)
 
