@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 from torch import Tensor, nn
 from torch.export import Dim
 
+from lite_nmt.data.corpus import read_lines
+from lite_nmt.data.text import open_text
 from lite_nmt.data.vocabulary import EOS
+from lite_nmt.decode.generate import Reader
 from lite_nmt.decode.language import PyTorchReader
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import bundle, fuse
 from lite_nmt.export.bundle import Bundle
 from lite_nmt.export.language_runtime import OnnxReader
 from lite_nmt.export.onnx_graphs import Argument, Axes, serialize, trace
+from lite_nmt.export.precision import CONVERSIONS
 from lite_nmt.export.runtime import STEP
 from lite_nmt.models.checkpoint import Checkpoint
 from lite_nmt.models.language import LanguageModel
 from lite_nmt.modules.mixer import State
 from lite_nmt.profiling.cost import cost
+from lite_nmt.train.prepare import SETTINGS
 
 COMPARED = 64  # steps beyond the widest learned span
 TOLERANCE = 1e-4  # largest difference of a score
+LOSS = 0.01  # nats a word: the most that int8 may cost
+LISTENED = 2000  # words that it is measured on
+PRECISIONS = ("fp32", "int8")
 
 
 class Step(nn.Module):
@@ -39,15 +51,26 @@ class Step(nn.Module):
         return self.model.step(token, position, state)
 
 
-def export_language_model(saved: Checkpoint, out: Path) -> Bundle:
-    """Write a bundle of one ONNX graph, in float32, if it does what the checkpoint does.
+def export_language_model(
+    saved: Checkpoint, out: Path, precision: str = "fp32", text: Sequence[int] | None = None
+) -> Bundle:
+    """Write a bundle of one ONNX graph, if it does what the checkpoint does.
+
+    ``fp32`` must give the checkpoint's scores to 1e-4; ``int8`` may cost 0.01 nats a word of a text, which is 1% of its
+    perplexity.
 
     Args:
         out: a folder, or a file that ends in .zip; what is there is replaced once the new one is whole.
+        precision: ``fp32`` or ``int8``.
+        text: numbers of validation words; ``int8`` cannot do without, and looks at the first 2,000.
 
     Raises:
         LiteNmtError: the bundle disagrees with the checkpoint, and was not written; or it cannot be made or written.
     """
+    if precision not in PRECISIONS:
+        raise LiteNmtError(f"precision is {precision!r}; of a language model it must be {' or '.join(PRECISIONS)}.")
+    if precision == "int8" and (text is None or not len(text)):
+        raise LiteNmtError("int8 is measured on a validation text, and there is none; give --data.")
     bundle.check_out(out)
     model = saved.language_model()
     batch, past = Dim("batch"), Dim("past")
@@ -59,10 +82,12 @@ def export_language_model(saved: Checkpoint, out: Path) -> Bundle:
     }
     graph = trace(Step(model), arguments, ["logits", *(f"next.{name}" for name in state)])
     fuse.simplify(graph)
+    CONVERSIONS[precision](graph)
+    RemoveUnusedNodesPass()(graph)
     files = saved.vocabulary.files() | serialize({STEP: graph})
     total = cost(saved.config)
-    about = {
-        "precision": "fp32",
+    about: dict[str, Any] = {
+        "precision": precision,
         "mult_adds": {count: total.mult_adds(count) for count in ("paper", "full")},
         "parameters": {count: total.parameters(count) for count in ("paper", "full")},
         "checkpoint": saved.checksum,
@@ -70,9 +95,60 @@ def export_language_model(saved: Checkpoint, out: Path) -> Bundle:
     with tempfile.TemporaryDirectory() as scratch:
         trial = Path(scratch) / "bundle"
         bundle.save(trial, about, saved.config, saved.languages, files)
-        check(model, OnnxReader(bundle.load(trial)), saved.config.vocabulary.target)
+        reader = OnnxReader(bundle.load(trial))
+        if precision == "fp32":
+            check(model, reader, saved.config.vocabulary.target)
+        else:
+            block = None if model.carries else saved.config.train.block
+            about["nll"] = check_text(model, reader, text[:LISTENED] if text is not None else (), block)
     bundle.save(out, about, saved.config, saved.languages, files)
     return bundle.load(out)
+
+
+def check_text(
+    model: LanguageModel, theirs: OnnxReader, text: Sequence[int], block: int | None
+) -> dict[str, float | int]:
+    """Hold what a bundle thinks of a text against what the model does, in nats a word.
+
+    Args:
+        block: words after which both begin anew; None: never.
+
+    Raises:
+        LiteNmtError: the bundle is too much more surprised.
+    """
+    ours, rounded = (surprise(reader, text, block) for reader in (PyTorchReader(model), theirs))
+    if not rounded <= ours + LOSS:
+        raise LiteNmtError(
+            f"int8 costs {rounded - ours:.3f} nats a word ({rounded:.3f} after {ours:.3f}, {len(text)} words), more "
+            f"than {LOSS:g}; nothing was written."
+        )
+    return {"value": round(rounded, 4), "checkpoint": round(ours, 4), "words": len(text)}
+
+
+def surprise(reader: Reader, text: Sequence[int], block: int | None) -> float:
+    """Negative log-likelihood of a text's tokens, in nats each, one after the other."""
+    total, state, before = 0.0, reader.start(), EOS
+    for i, token in enumerate(text):
+        position = i % block if block else i
+        if not position:
+            state = reader.start()
+        scores, state = reader.read(before, position, state)
+        scores = scores.astype(np.float64)
+        total += float(np.logaddexp.reduce(scores) - scores[token])
+        before = token
+    return total / len(text)
+
+
+def find_text(saved: Checkpoint, data: Path | None) -> Sequence[int] | None:
+    """A language model's validation words: of a data folder, or of the run that the checkpoint lies in."""
+    if data is not None:
+        path = data / f"valid.{saved.languages[1]}"
+        lines = itertools.islice(read_lines(path), LISTENED)
+        return list(itertools.chain.from_iterable(map(saved.vocabulary.encode_words, lines)))
+    # A run's model lies in its folder, its checkpoints one level further down.
+    runs = [folder for folder in saved.folder.resolve().parents[:2] if (folder / SETTINGS).exists()]
+    place = runs[0] / "data" / "valid" if runs else None
+    return open_text(place)[:LISTENED].tolist() if place is not None and place.exists() else None
 
 
 def check(model: LanguageModel, theirs: OnnxReader, types: int) -> float:

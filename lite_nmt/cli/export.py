@@ -96,19 +96,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _language_model(args: argparse.Namespace, saved: Checkpoint) -> int:
-    """A language model's graph, in float32."""
+    """A language model's graph."""
     import json
+    import math
 
     from lite_nmt.errors import LiteNmtError
-    from lite_nmt.export.language import export_language_model
+    from lite_nmt.export.language import export_language_model, find_text
 
-    if (args.to, args.precision, args.shortlist, args.data) != ("onnx", "fp32", None, None):
-        raise LiteNmtError(f"{args.checkpoint} is a language model, exported to onnx in fp32 alone, without --data.")
-    bundle = export_language_model(saved, args.out)
+    if args.to != "onnx" or args.shortlist:
+        raise LiteNmtError(f"{args.checkpoint} is a language model, exported to onnx alone, without a shortlist.")
+    text = find_text(saved, args.data) if args.precision == "int8" else None
+    bundle = export_language_model(saved, args.out, args.precision, text)
     if args.json:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
-    else:
-        print(f"{args.out}: fp32, {bundle.size():,} bytes")
+        return 0
+    nll = bundle.manifest.get("nll")
+    worth = f", perplexity {math.exp(nll['value']):.2f} on {nll['words']:,} validation words" if nll else ""
+    print(f"{args.out}: {args.precision}, {bundle.size():,} bytes{worth}")
     return 0
 
 

@@ -13,6 +13,7 @@ from lite_nmt.cli.main import main
 from lite_nmt.config import Config, VocabularyConfig, from_dict
 from lite_nmt.data.vocabulary import UNK, train_vocabulary
 from lite_nmt.decode.generate import generate
+from lite_nmt.evaluate.perplexity import negative_log_likelihood
 from lite_nmt.models import checkpoint
 from lite_nmt.models.language import LanguageModel
 
@@ -66,9 +67,39 @@ def test_a_bundle_does_what_the_checkpoint_does(
     assert said[:2] == said[2:]
     assert said[0].startswith("the dog ")
     assert said[0] != said[1]
-    for wrong in (["--precision", "int8"], ["--to", "all"], ["--data", "x"]):
+    for wrong, sentence in (
+        (["--precision", "int8"], "there is none; give --data"),
+        (["--precision", "int8", "--data", str(tmp_path / "none")], "cannot read"),
+        (["--precision", "kmeans"], "must be fp32 or int8"),
+        (["--to", "all"], "to onnx alone"),
+    ):
         assert main(["export", str(saved), "--out", str(out), *wrong]) == 1
-        assert "in fp32 alone" in capsys.readouterr().err
+        assert sentence in capsys.readouterr().err
+
+
+def test_int8(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    from lite_nmt.export import language, precision
+
+    monkeypatch.setattr(precision, "SMALLEST", 8)  # so that a tiny model has something to round
+    (tmp_path / "valid.txt").write_text("".join(f"{line}\n" for line in TEXT * 9))
+    command = ["export", str(saved), "--precision", "int8", "--data", str(tmp_path), "--out"]
+    assert main([*command, str(tmp_path / "bundle"), "--json"]) == 0
+    nll = json.loads(capsys.readouterr().out)["nll"]
+    words = sum(len(line.split()) + 1 for line in TEXT) * 9
+    assert nll["words"] == words
+    assert 0 < abs(nll["value"] - nll["checkpoint"]) <= language.LOSS
+    model, tokens = (
+        checkpoint.load(saved).language_model(),
+        np.array(language.find_text(checkpoint.load(saved), tmp_path)),
+    )
+    assert nll["checkpoint"] == pytest.approx(negative_log_likelihood(model, tokens, 16) / words, abs=1e-3)
+    assert main(["generate", str(tmp_path / "bundle"), "--words", "5"]) == 0
+    monkeypatch.setattr(language, "LOSS", -1.0)
+    assert main([*command, str(tmp_path / "worse")]) == 1
+    assert "int8 costs" in capsys.readouterr().err
+    assert not (tmp_path / "worse").exists()
 
 
 class Counting:
