@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -76,8 +76,25 @@ class Result:
     translations: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """All but the translations."""
-        return {**asdict(self.entry), **{k: v for k, v in asdict(self).items() if k not in ("entry", "translations")}}
+        """Plain data, the entry's among it."""
+        return {**asdict(self.entry), **{k: v for k, v in asdict(self).items() if k != "entry"}}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Self:
+        """What :meth:`as_json` made."""
+        own = dict(said)
+        entry = Entry(**{field.name: own.pop(field.name) for field in fields(Entry)})
+        for name in ("ms", "cpu_ms", "encode_ms"):
+            own[name] = own[name] and Spread(**own[name])
+        per_second = {int(size): Spread(**spread) for size, spread in own.pop("per_second").items()}
+        return cls(entry, per_second=per_second, **own)
+
+    def score(self, references: Sequence[str]) -> None:
+        """Tell the BLEU of the translations, where sacreBLEU is installed."""
+        if importlib.util.find_spec("sacrebleu"):
+            from lite_nmt.evaluate.score import score
+
+            self.bleu = score(self.translations, references).bleu
 
 
 class Worker:
@@ -169,10 +186,8 @@ def measure(
         for worker, seen in zip(workers, taken, strict=True):
             result = _result(worker, seen, len(lines))
             result.translations = worker.ask("text")["text"]
-            if references is not None and importlib.util.find_spec("sacrebleu"):  # a small board may be without
-                from lite_nmt.evaluate.score import score
-
-                result.bleu = score(result.translations, references).bleu
+            if references is not None:
+                result.score(references)
             result.peak = worker.ask("end")["peak"]
             results.append(result)
     return results

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
+from lite_nmt.bench import ssh
 from lite_nmt.cli.console import console
 from lite_nmt.cli.main import main
 from lite_nmt.models import checkpoint
@@ -24,7 +25,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return errors[0]
 
 
-def test_json_and_table(exported_int8: Path, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_and_table(
+    exported_int8: Path, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = ["bench", str(exported_int8), "--data", str(corpus), "--sentences", "4", "--rounds", "2", "--beam", "1"]
     assert main([*arguments, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -46,6 +49,15 @@ def test_json_and_table(exported_int8: Path, corpus: Path, capsys: pytest.Captur
     assert "bundle.zip, bundle" in table
     assert "1 thread;" in table
     assert "round 2 of 2" in progress
+    # A board gives the same back, under a name of its own, and scores nothing where it has no sacreBLEU.
+    monkeypatch.setattr(ssh, "measure", lambda *_, **__: {**said, "results": [{**result, "name": "x", "bleu": None}]})
+    for shown in ([], ["--json"]):
+        assert main([*arguments, "--target", "ssh:me@there", *shown]) == 0
+    board = capsys.readouterr().out.splitlines()
+    assert any("bundle.zip, ssh:me@there" in line for line in board)
+    [scored] = json.loads(board[-1])["results"]
+    assert scored == {**result, "name": "bundle.zip, ssh:me@there"}
+    assert scored["bleu"] is not None
 
 
 def test_what_cannot_be_measured_is_refused(
@@ -94,7 +106,7 @@ def test_a_missing_package_is_told_before_the_work(
     monkeypatch.setattr("lite_nmt.bench.host.measure", None)
     monkeypatch.setitem(sys.modules, "rich", None)
     assert "this needs rich" in refused(capsys, saved, "--data", corpus)
-    monkeypatch.setattr("lite_nmt.decode.translator.Translator.load", None)
+    monkeypatch.setattr("lite_nmt.decode.translator.Translator.translate", None)
     monkeypatch.delitem(sys.modules, "lite_nmt.evaluate.score", raising=False)
     monkeypatch.delattr("lite_nmt.evaluate.score", raising=False)
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
