@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from lite_nmt.config import Config, ModelConfig, StackConfig, VocabularyConfig
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.modules.convolution import Convolution, DynamicTaps, LightTaps, TalkTaps, use_kernels
+from lite_nmt.modules.convolution import Convolution, DynamicTaps, LightTaps, TalkTaps
+from lite_nmt.modules.kernels import use_kernels
 from lite_nmt.ops.implementation import Implementation
 
 MIXERS = ["lsra", "lightconv", "dynamicconv", "talk"]
