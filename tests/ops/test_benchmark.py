@@ -22,6 +22,7 @@ def test_its_contestants_are_right() -> None:
     done = benchmark("--check")
     assert done.returncode == 0, done.stderr
     assert "talk, prefix sum: right" in done.stdout
+    assert "span, SDPA, T x T bias: right" in done.stdout
     assert "| TaLK, published | 9,686 | 6,126 | 898 | 92 |" in done.stdout
 
 
