@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.ops.exporting import is_exporting
 
 Implementation = Literal["auto", "reference", "triton"]
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -30,7 +31,7 @@ def use_triton(impl: Implementation, x: Tensor, *others: Tensor | None, limit: s
         return False
     kind, index = x.device.type, x.device.index
     odd = [t.dtype for t in (x, *others) if t is not None and t.dtype not in DTYPES]
-    watched = torch.compiler.is_exporting() or (not torch.compiler.is_compiling() and torch._C._get_tracing_state())
+    watched = is_exporting() or (not torch.compiler.is_compiling() and torch._C._get_tracing_state())
     if impl == "auto":
         return kind == "cuda" and not odd and not watched and not limit and not obstacle(kind, index)
     if impl != "triton":

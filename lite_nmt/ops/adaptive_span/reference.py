@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lite_nmt.ops.exporting import is_exporting
+
 NONE = float("-inf")
 
 
@@ -27,7 +29,7 @@ def span_attend(
 ) -> Tensor:
     """See :func:`lite_nmt.ops.adaptive_span.api.span_attend`."""
     # Whoever counts or exports must see W keys a step, however they are computed.
-    if torch.compiler.is_exporting() or torch._C._get_tracing_state():
+    if is_exporting() or torch._C._get_tracing_state():
         return _attend(_windows, q, k, v, places, mask, always, dropout)
     if q.device.type != "cpu" or torch.compiler.is_compiling():  # where to ask for values is to wait
         return _attend(_blocks, q, k, v, places, mask, always, dropout)
