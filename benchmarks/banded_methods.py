@@ -1,16 +1,20 @@
-"""The ways to compute a banded product that ``kernels.py`` compares. Each takes what its operator takes, in B,T,C."""
+"""The ways to compute a banded product, or attention, that ``kernels.py`` compares. Each takes what its operator takes,
+in B,T,C."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from lite_nmt.ops.adaptive_span.api import span_attend
+from lite_nmt.ops.adaptive_span.reference import log_mask
 from lite_nmt.ops.banded import band_matrix, normalize_taps, talk_taps
 from lite_nmt.ops.dynamic_conv.api import dynamic_conv
 from lite_nmt.ops.implementation import Implementation
@@ -19,11 +23,15 @@ from lite_nmt.ops.talk_conv.api import talk_conv
 
 Method = Callable[..., Tensor]
 LARGEST_BAND = 20e9  # bytes; a band matrix beyond is not tried
+RAMP = 32  # steps; of adaptive span
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One operator at one size: ``light``, ``dynamic``, ``talk`` or ``attention``."""
+    """One operator at one size: ``light``, ``dynamic``, ``talk``, ``attention``, ``span`` or ``causal attention``.
+
+    Of ``span``, ``taps`` is what the first head sees; the others see a ramp. Attention sees as much, or everything.
+    """
 
     op: str
     batch: int
@@ -35,8 +43,13 @@ class Problem:
 
     @property
     def padding(self) -> int:
-        """The encoder's."""
-        return self.taps // 2
+        """The encoder's; the decoder's where attention is causal."""
+        return self.taps - 1 if self.op == "causal attention" else self.taps // 2
+
+    @property
+    def banded(self) -> bool:
+        """Whether bytes bound its time, and not products."""
+        return self.op in ("light", "dynamic", "talk")
 
     def inputs(self, device: str) -> list[Tensor]:
         """Random, as leaves."""
@@ -49,8 +62,12 @@ class Problem:
                 made.append(torch.randn(*rows, self.taps))
             case "talk":
                 made += [torch.rand(rows), torch.rand(rows)]
-            case "attention":
+            case "attention" | "causal attention":
                 made += [torch.randn_like(made[0]) for _ in range(2)]
+            case "span":
+                made += [torch.randn_like(made[0]) for _ in range(2)]
+                made += [torch.randn(self.taps, self.channels // self.heads)]
+                made += [torch.tensor([self.taps - RAMP + 0.0] + [0.0] * (self.heads - 1))]
         return [tensor.to(device, self.dtype).requires_grad_() for tensor in made]
 
     def floor(self, backward: bool) -> int:
@@ -66,7 +83,13 @@ class Problem:
 
 def methods(problem: Problem) -> dict[str, Method]:
     """Who takes part, by name; ``triton`` is ours, ``reference`` the specification."""
-    if problem.op == "attention":
+    found: dict[str, Method]
+    if problem.op == "span":
+        found = {name: functools.partial(_span, problem, name) for name in get_args(Implementation) if name != "auto"}
+        if problem.batch * problem.heads * problem.length**2 * problem.dtype.itemsize < LARGEST_BAND:
+            found["SDPA, T x T bias"] = functools.partial(_span_by_bias, problem)
+        return found
+    if not problem.banded:
         backends = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION, "math": SDPBackend.MATH}
         ready = {f"SDPA {name}": functools.partial(_attention, problem, backend) for name, backend in backends.items()}
         return {**ready, "FlexAttention, window K": _flex(problem)}
@@ -77,7 +100,7 @@ def methods(problem: Problem) -> dict[str, Method]:
             "torch.compile of shift-sum": torch.compile(functools.partial(_shift_sum, problem), dynamic=False),
             "prefix sum": functools.partial(_prefix_sum, problem),
         }
-    found: dict[str, Method] = {
+    found = {
         "triton": functools.partial(_convolution, problem, "triton"),
         "reference": functools.partial(_convolution, problem, "reference"),
         "torch.compile of shift-sum": torch.compile(functools.partial(_shift_sum, problem), dynamic=False),
@@ -161,7 +184,31 @@ def _heads(problem: Problem, x: Tensor) -> Tensor:
 def _attention(problem: Problem, backend: SDPBackend, *qkv: Tensor) -> Tensor:
     q, k, v = (_heads(problem, x) for x in qkv)
     with sdpa_kernel(backend):
-        out = F.scaled_dot_product_attention(q, k, v)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=problem.op == "causal attention")
+    return out.transpose(1, 2).flatten(-2)
+
+
+def _mask(problem: Problem, z: Tensor) -> Tensor:
+    """m, H W, in float32 at least; z in steps."""
+    distance = torch.arange(problem.taps, device=z.device)
+    exact = z.to(torch.promote_types(z.dtype, torch.float32)).unsqueeze(1)
+    return ((RAMP + exact - distance) / RAMP).clamp(0, 1)
+
+
+def _span(problem: Problem, impl: Implementation, q: Tensor, k: Tensor, v: Tensor, places: Tensor, z: Tensor) -> Tensor:
+    parts = (_heads(problem, x) for x in (q, k, v))
+    return span_attend(*parts, places, _mask(problem, z), impl=impl).transpose(1, 2).flatten(-2)
+
+
+def _span_by_bias(problem: Problem, q: Tensor, k: Tensor, v: Tensor, places: Tensor, z: Tensor) -> Tensor:
+    """Every step against every other, with all that depends on the distance added."""
+    q, k, v = (_heads(problem, x) for x in (q, k, v))
+    steps = torch.arange(problem.length, device=q.device)
+    distance = steps[:, None] - steps
+    bias = q @ places.t() * q.shape[-1] ** -0.5 + log_mask(_mask(problem, z)).unsqueeze(1)
+    spread = bias.gather(-1, distance.clamp(0, problem.taps - 1).expand(*bias.shape[:2], -1, -1))
+    spread = spread.masked_fill((distance < 0) | (distance >= problem.taps), float("-inf"))
+    out = F.scaled_dot_product_attention(q, k, v, spread.to(q.dtype))
     return out.transpose(1, 2).flatten(-2)
 
 

@@ -41,13 +41,16 @@ TABLE_4 = {  # TaLK Convolutions, Table 4: iterations a second in float32 on one
 TABLE_4_LENGTHS = (10, 100, 1000, 10_000)
 
 
-def problems(shape: str, lengths: list[int], taps: list[int], dtypes: list[str]) -> Iterator[Problem]:
+def problems(shape: str, lengths: list[int], taps: list[int], spans: list[int], dtypes: list[str]) -> Iterator[Problem]:
     """TaLK's Table 4 (B=10, C=1024, H=16), or a batch of 4,096 tokens in a convolution of our own (C=248, H=4)."""
     for dtype in dtypes:
         for length in lengths:
             size = (10, length, 1024, 16) if shape == "paper" else (max(4096 // length, 1), length, 248, 4)
             for k in taps:
                 for op in ("light", "dynamic", "talk", "attention"):
+                    yield Problem(op, *size, k, DTYPES[dtype])
+            for k in spans:
+                for op in ("span", "causal attention"):
                     yield Problem(op, *size, k, DTYPES[dtype])
 
 
@@ -71,7 +74,7 @@ def wrong(problem: Problem, method: Method, device: str) -> str:
 
 def gate(problem: Problem, name: str, device: str) -> str:
     """Check a method at the size that is measured, or one like it whose float64 reference fits into memory."""
-    if problem.op == "attention":
+    if problem.op.endswith("attention"):
         return ""  # another operator; PyTorch's own tests cover it
     small = dataclasses.replace(problem, batch=min(problem.batch, 2), length=min(problem.length, 300))
     return wrong(small, methods(small)[name], device)
@@ -143,7 +146,7 @@ def run(args: argparse.Namespace) -> list[dict[str, Any]]:
     """
     rows = []
     for shape in args.shapes:
-        for problem in problems(shape, args.lengths, args.taps, args.dtypes):
+        for problem in problems(shape, args.lengths, args.taps, args.spans, args.dtypes):
             torch.compiler.reset()
             size = {**dataclasses.asdict(problem), "dtype": str(problem.dtype)[6:], "shape": shape}
             for name, method in methods(problem).items():
@@ -191,10 +194,11 @@ def report(rows: list[dict[str, Any]], speed: float) -> str:
 
 def share(row: dict[str, Any], speed: float) -> str:
     """How near a time is to that of the bytes that must move, at the speed of a copy."""
-    if row["op"] == "attention":
-        return ""
     fields = {field.name: row[field.name] for field in dataclasses.fields(Problem)}
-    floor = Problem(**{**fields, "dtype": getattr(torch, row["dtype"])}).floor(row["backward"])
+    problem = Problem(**{**fields, "dtype": getattr(torch, row["dtype"])})
+    if not problem.banded:
+        return ""
+    floor = problem.floor(row["backward"])
     return f"{floor / speed * 1e3 / row['ms']:.0%}"
 
 
@@ -235,8 +239,8 @@ def table_4(rows: list[dict[str, Any]]) -> str:
 def check() -> None:
     """Without a GPU: every method that a CPU runs is right, the floors are, and the report can be written."""
     torch.compiler.set_stance("force_eager")  # what is compiled is right if it is right as it stands
-    for op in ("light", "dynamic", "talk"):
-        problem = Problem(op, 2, 37, 24, 4, 7, torch.float32)
+    for op in ("light", "dynamic", "talk", "span"):
+        problem = Problem(op, 2, 67, 24, 4, 40 if op == "span" else 7, torch.float32)
         for name, method in methods(problem).items():
             if name == "triton":
                 continue  # its own tests compare it, in the interpreter
@@ -248,7 +252,7 @@ def check() -> None:
     elements, weights = 10 * 1000 * 1024, 10 * 1000 * 16 * 31
     assert table.floor(False) == 2 * (2 * elements + weights)
     assert table.floor(True) == 2 * (5 * elements + 3 * weights)
-    sizes = [next(problems(shape, [n], [31], ["bf16"])) for shape in ("paper", "ours") for n in LENGTHS]
+    sizes = [next(problems(shape, [n], [31], [], ["bf16"])) for shape in ("paper", "ours") for n in LENGTHS]
     assert all(size.channels % size.heads == 0 for size in sizes)
     text = table_4([])
     assert all(f"{value:,}" in text for row in TABLE_4.values() for value in row if value)
@@ -262,6 +266,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", choices=("paper", "ours"), default=["paper", "ours"])
     parser.add_argument("--lengths", nargs="+", type=int, default=list(LENGTHS))
     parser.add_argument("--taps", nargs="+", type=int, default=[3, 31])
+    parser.add_argument("--spans", nargs="+", type=int, default=[128, 512], help="steps that the first head sees")
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, help="Markdown file to write; raw rows go beside it as JSON")

@@ -21,7 +21,7 @@ from machine import machine, spread
 from lite_nmt.config import load_preset
 from lite_nmt.data.vocabulary import EOS
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.modules.convolution import use_kernels
+from lite_nmt.modules.kernels import use_kernels
 from lite_nmt.ops.implementation import Implementation
 from lite_nmt.train.loss import linear_cross_entropy
 

@@ -157,7 +157,7 @@ class TrainConfig:
     distill_temperature: float = _number(1.0, 0.01, 100)  # both distributions are softened by it
     precision: str = _choice("fp32", "fp32", "bf16", "fp16")
     compile: bool = False
-    kernels: str = _choice("auto", "auto", "reference", "triton")  # what computes the convolutions
+    kernels: str = _choice("auto", "auto", "reference", "triton")  # of convolutions and spans
     seed: int = _number(1, 0, 2**31 - 1)
     threads: int = _number(0, 0, 1024)  # CPU threads; 0 leaves PyTorch's choice
     log_every: int = _number(50, 1)

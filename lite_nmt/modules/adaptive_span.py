@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from lite_nmt.modules.attention import SelfAttention, merge_heads, split_heads
 from lite_nmt.modules.dropout import Dropout
 from lite_nmt.modules.mixer import State
-from lite_nmt.ops.adaptive_span import log_mask, span_attend
+from lite_nmt.ops.adaptive_span.api import span_attend
+from lite_nmt.ops.adaptive_span.reference import log_mask
+from lite_nmt.ops.implementation import Implementation
 
 
 class AdaptiveSpan(SelfAttention):
@@ -20,8 +22,10 @@ class AdaptiveSpan(SelfAttention):
     z, one for each head, is learned, starts at 0 and is held between 0 and 1 by :meth:`clamp` after each update. Steps
     are told apart by relative position embeddings p[d], which the heads share. All that no head of the layer sees any
     more is not computed, and not kept: W = min(S, ceil(ramp + S max z)) steps matter, a step's own among them.
-    ``learned`` fixes W, once training is over.
+    ``learned`` fixes W, once training is over. ``impl`` says what computes the attention.
     """
+
+    impl: Implementation = "auto"
 
     def __init__(
         self,
@@ -75,7 +79,9 @@ class AdaptiveSpan(SelfAttention):
         q, k, v = (split_heads(part, self.heads) for part in (q, k, v))
         mask = self.mask()
         always = self.memory() if self.persistent else None
-        return self.out(merge_heads(span_attend(q, k, v, self.places[: mask.shape[1]], mask, always, self.drop)))
+        places, dropout = self.places[: mask.shape[1]], self.drop if self.training and self.drop.p else None
+        mixed = span_attend(q, k, v, places, mask, always=always, dropout=dropout, impl=self.impl)
+        return self.out(merge_heads(mixed))
 
     def weights(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         q, k, _ = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))

@@ -213,13 +213,6 @@ class Convolution(Mixer):
         return self.out(mixed), {"inputs": window[:, 1:]}
 
 
-def use_kernels(model: nn.Module, impl: Implementation) -> None:
-    """Say which implementation computes the banded products of all convolutions in a model."""
-    for module in model.modules():
-        if isinstance(module, Convolution):
-            module.impl = impl
-
-
 class PlainConvolution(Mixer):
     """A full convolution, C x C x K: the "CNN" row of Pay Less Attention's Table 3.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from lite_nmt.ops.exporting import is_exporting
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None = None, dropout: float = 0.0) -> Tensor:
@@ -21,7 +22,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None = None, dropo
     Returns:
         B H T R.
     """
-    if not torch.compiler.is_exporting():
+    if not is_exporting():
         return F.scaled_dot_product_attention(q, k, v, allowed, dropout)
     # PyTorch's exporter spells its own operator in three times as many nodes, and a step's time is that of its nodes.
     logits = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)

@@ -10,7 +10,8 @@ import torch
 import triton
 from torch import Tensor
 
-from lite_nmt.ops.band_kernels import DYNAMIC, LIGHT, TALK, band_backward, band_forward
+from lite_nmt.ops.band_kernels import band_backward, band_forward
+from lite_nmt.ops.band_parts import DYNAMIC, LIGHT, TALK
 
 INTERPRETED: bool = triton.knobs.runtime.interpret
 MODES = {"light": int(LIGHT), "dynamic": int(DYNAMIC), "talk": int(TALK)}

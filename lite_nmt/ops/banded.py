@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lite_nmt.ops.exporting import is_exporting
+
 # Up to this many steps the band is laid out as a T x T matrix and multiplied (a few large products); beyond it
 # the taps are shifted and summed, whose cost and memory are linear in T.
 BAND_LIMIT = 128
@@ -32,7 +34,7 @@ def banded(x: Tensor, weights: Tensor, padding: int) -> Tensor:
         raise ValueError(f"{x.shape[-1]} channels cannot be shared by {heads} heads")
     if not 0 <= padding < taps:
         raise ValueError(f"padding is {padding}; with {taps} taps it must be between 0 and {taps - 1}")
-    if torch.compiler.is_exporting():
+    if is_exporting():
         return _windows(x, weights, padding)
     if not torch.compiler.is_compiling() and torch._C._get_tracing_state():
         return _traced(x, weights, padding)  # whoever traces to count must see K taps, however they are computed

@@ -10,17 +10,19 @@ import torch
 from torch import Tensor
 
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.ops.exporting import is_exporting
 
 Implementation = Literal["auto", "reference", "triton"]
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 CAPABILITY = (8, 0)
 
 
-def use_triton(impl: Implementation, x: Tensor, *others: Tensor | None) -> bool:
+def use_triton(impl: Implementation, x: Tensor, *others: Tensor | None, limit: str = "") -> bool:
     """Whether the Triton kernels compute an operator of these tensors.
 
     "auto" takes them where they run: a CUDA device of compute capability 8.0 or more, Triton installed, float32,
-    float16 or bfloat16. While a graph is exported or traced it takes the reference, as on a CPU.
+    float16 or bfloat16. While a graph is exported or traced it takes the reference, as on a CPU. ``limit`` is what the
+    operator's own kernels cannot do of what is asked; empty where they can.
 
     Raises:
         LiteNmtError: ``impl`` is "triton", and they do not run here; or it is none of the three.
@@ -29,12 +31,12 @@ def use_triton(impl: Implementation, x: Tensor, *others: Tensor | None) -> bool:
         return False
     kind, index = x.device.type, x.device.index
     odd = [t.dtype for t in (x, *others) if t is not None and t.dtype not in DTYPES]
-    watched = torch.compiler.is_exporting() or (not torch.compiler.is_compiling() and torch._C._get_tracing_state())
+    watched = is_exporting() or (not torch.compiler.is_compiling() and torch._C._get_tracing_state())
     if impl == "auto":
-        return kind == "cuda" and not odd and not watched and not obstacle(kind, index)
+        return kind == "cuda" and not odd and not watched and not limit and not obstacle(kind, index)
     if impl != "triton":
         raise LiteNmtError(f"impl is {impl!r}; it must be one of {', '.join(get_args(Implementation))}.")
-    reason = obstacle(kind, index)
+    reason = obstacle(kind, index) or limit
     if odd:
         reason = f"a tensor is {odd[0]}, and the kernels take float32, float16 and bfloat16"
     if watched:

@@ -21,7 +21,7 @@ from lite_nmt.config import Config
 from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
-from lite_nmt.modules.convolution import use_kernels
+from lite_nmt.modules.kernels import use_kernels
 from lite_nmt.ops.implementation import Implementation
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes

@@ -21,7 +21,7 @@ def test_default_configurations(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == 14
+    assert len(found) == 10
     for kernel in found:
         assert kernel["local_bytes"] == 0, kernel
         assert kernel["mma"], kernel

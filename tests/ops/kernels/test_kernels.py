@@ -109,7 +109,7 @@ def test_equals_the_reference(op: str, case: Case, device: str) -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_two_runs_give_the_same_bits(op: str, device: str) -> None:
-    case = Case(2, 40, 1, 25, 31, 3, dropout=0.1, bias=True)
+    case = Case(1, 40, 1, 25, 31, 3, dropout=0.1, bias=True)
 
     def run() -> list[Tensor]:
         given = inputs(op, case, device)

@@ -2,7 +2,7 @@
 
 A[t, t-d] = softmax_d(q[t] . (k[t-d] + p[d]) / sqrt(R) + log m[d]): the paper's mask, m in [0, 1], multiplies after the
 softmax, which is then normalised again; that is the same as adding log m before it. What lies W or
-more steps back is neither read nor computed.
+more steps back is neither read nor computed; on a CPU, W is that of heads that see about as far, not the layer's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lite_nmt.ops.exporting import is_exporting
+
 NONE = float("-inf")
 
 
@@ -22,31 +24,56 @@ def span_attend(
     v: Tensor,
     places: Tensor,
     mask: Tensor,
-    always: tuple[Tensor, Tensor] | None = None,
-    dropout: Callable[[Tensor], Tensor] = lambda weights: weights,
+    always: tuple[Tensor, Tensor] | None,
+    dropout: Callable[[Tensor], Tensor] | None,
 ) -> Tensor:
-    """Attend to what came before.
+    """See :func:`lite_nmt.ops.adaptive_span.api.span_attend`."""
+    # Whoever counts or exports must see W keys a step, however they are computed.
+    if is_exporting() or torch._C._get_tracing_state():
+        return _attend(_windows, q, k, v, places, mask, always, dropout)
+    if q.device.type != "cpu" or torch.compiler.is_compiling():  # where to ask for values is to wait
+        return _attend(_blocks, q, k, v, places, mask, always, dropout)
+    groups = _groups(mask)
+    if len(groups) == 1:
+        return _attend(_blocks, q, k, v, places, mask, always, dropout)
+    parts = []
+    for heads, wide in groups:
+        theirs = None if always is None else (always[0][heads], always[1][heads])
+        those = (q[:, heads], k[:, heads], v[:, heads], places[:wide], mask[heads, :wide])
+        parts.append(_attend(_blocks, *those, theirs, dropout))
+    order = torch.tensor([head for heads, _ in groups for head in heads])
+    return torch.cat(parts, 1)[:, order.argsort()]
 
-    Args:
-        q: B H T R, the last T of S steps.
-        k, v: B H S R.
-        places: W R, p by distance 0 ... W-1.
-        mask: H W, m likewise.
-        always: persistent keys and values, H N R each, which are seen from everywhere under the same softmax.
-        dropout: of the weights.
 
-    Returns:
-        B H T R.
-    """
-    wide = min(len(places), k.shape[2])
-    past = min(k.shape[2] - q.shape[2], wide - 1)
+def reach(mask: Tensor) -> Tensor:
+    """How many steps each head sees, H: up to the last that its mask leaves something of."""
+    return ((mask > 0) * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1)
+
+
+def _groups(mask: Tensor) -> list[tuple[list[int], int]]:
+    """Heads that see about as far, within a factor of two, and how far the farthest of them does."""
+    far: list[int] = reach(mask.detach()).tolist()
+    groups: dict[int, list[int]] = {}
+    for head, steps in enumerate(far):
+        groups.setdefault((max(steps, 64) - 1).bit_length(), []).append(head)
+    return [(heads, max(far[head] for head in heads)) for heads in groups.values()]
+
+
+def _attend(
+    form: Callable[..., Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    places: Tensor,
+    mask: Tensor,
+    always: tuple[Tensor, Tensor] | None,
+    dropout: Callable[[Tensor], Tensor] | None,
+) -> Tensor:
+    past = min(k.shape[2] - q.shape[2], len(places) - 1)
     k, v = (x[:, :, x.shape[2] - q.shape[2] - past :] for x in (k, v))
     q = q * q.shape[-1] ** -0.5
     # B H T W, the farthest first, as keys are.
-    bias = q @ places[:wide].flip(0).t() + log_mask(mask[:, :wide].flip(1)).unsqueeze(1)
-    # Whoever counts or exports must see W keys a step, however they are computed.
-    whole = torch.compiler.is_exporting() or torch._C._get_tracing_state()
-    form = _windows if whole else _blocks
+    bias = q @ places.flip(0).t() + log_mask(mask.flip(1)).unsqueeze(1)
     return form(q, k, v, bias, past, always, dropout)
 
 
@@ -62,7 +89,7 @@ def _windows(
     bias: Tensor,
     past: int,
     always: tuple[Tensor, Tensor] | None,
-    dropout: Callable[[Tensor], Tensor],
+    dropout: Callable[[Tensor], Tensor] | None,
 ) -> Tensor:
     """Each step's own W keys, gathered: in few standard operators, for every length."""
     length, wide = bias.shape[2:]
@@ -82,7 +109,7 @@ def _blocks(
     bias: Tensor,
     past: int,
     always: tuple[Tensor, Tensor] | None,
-    dropout: Callable[[Tensor], Tensor],
+    dropout: Callable[[Tensor], Tensor] | None,
 ) -> Tensor:
     """L steps at a time against the L+W-1 that they see together: few large products, and none out of reach."""
     length, wide = bias.shape[2:]
@@ -103,14 +130,15 @@ def _blocks(
 
 
 def _softmax(
-    q: Tensor, logits: Tensor, always: tuple[Tensor, Tensor] | None, dropout: Callable[[Tensor], Tensor]
+    q: Tensor, logits: Tensor, always: tuple[Tensor, Tensor] | None, dropout: Callable[[Tensor], Tensor] | None
 ) -> tuple[Tensor, Tensor | float]:
     """The weights of the text's keys, and what the persistent values add."""
-    exact = torch.promote_types(q.dtype, torch.float32)
-    if always is None:
-        return dropout(logits.softmax(-1, dtype=exact).to(q.dtype)), 0.0
-    key, value = (x if q.dim() == 4 else x.unsqueeze(1) for x in always)  # H (1) N R
-    logits = torch.cat([q @ key.transpose(-1, -2), logits], -1)
-    weights = dropout(logits.softmax(-1, dtype=exact).to(q.dtype))
-    count = key.shape[-2]
-    return weights[..., count:], weights[..., :count] @ value
+    count = 0
+    if always is not None:
+        key, value = (x if q.dim() == 4 else x.unsqueeze(1) for x in always)  # H (1) N R
+        logits = torch.cat([q @ key.transpose(-1, -2), logits], -1)
+        count = key.shape[-2]
+    weights = logits.softmax(-1, dtype=torch.promote_types(q.dtype, torch.float32)).to(q.dtype)
+    if dropout is not None:
+        weights = dropout(weights)
+    return weights[..., count:], weights[..., :count] @ value if count else 0.0

@@ -1,0 +1,1 @@
+"""Attention whose heads each have their own span."""
