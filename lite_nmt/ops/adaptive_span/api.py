@@ -33,7 +33,8 @@ def span_attend(
         mask: H W, m likewise, in [0, 1], not 0 at distance 0. What lies W or more steps back is not seen.
         always: persistent keys and values, H N R each, which are seen from everywhere under the same softmax.
         dropout: of the weights; None where none are dropped.
-        impl: "triton" is FlexAttention, compiled to Triton kernels; "auto" takes it where it runs.
+        impl: "triton" is FlexAttention, compiled to Triton kernels. It has not been seen to run on a device yet, so that
+            "auto" is the reference.
 
     Returns:
         B H T R.
@@ -47,7 +48,8 @@ def span_attend(
     past = min(k.shape[2] - q.shape[2], wide - 1)
     k, v = (x[:, :, x.shape[2] - q.shape[2] - past :] for x in (k, v))
     places, mask = places[:wide], mask[:, :wide]
-    if use_triton(impl, q, k, v, places, mask, *(always or ()), limit=_limit(q, k, v, dropout)):
+    chosen: Implementation = "reference" if impl == "auto" else impl
+    if use_triton(chosen, q, k, v, places, mask, *(always or ()), limit=_limit(q, k, v, dropout)):
         from lite_nmt.ops.adaptive_span import flex
 
         return flex.span_attend(q, k, v, places, mask, always)
