@@ -33,8 +33,8 @@ def span_attend(
         mask: H W, m likewise, in [0, 1], not 0 at distance 0. What lies W or more steps back is not seen.
         always: persistent keys and values, H N R each, which are seen from everywhere under the same softmax.
         dropout: of the weights; None where none are dropped.
-        impl: "triton" is FlexAttention, compiled to Triton kernels. It has not been seen to run on a device yet, so that
-            "auto" is the reference.
+        impl: "triton" is FlexAttention, compiled to Triton kernels. It has not been seen to run on a device yet, so
+            that "auto" is the reference.
 
     Returns:
         B H T R.
