@@ -196,8 +196,8 @@ def _mask(problem: Problem, z: Tensor) -> Tensor:
 
 
 def _span(problem: Problem, impl: Implementation, q: Tensor, k: Tensor, v: Tensor, places: Tensor, z: Tensor) -> Tensor:
-    parts = (_heads(problem, x) for x in (q, k, v))
-    return span_attend(*parts, places, _mask(problem, z), impl=impl).transpose(1, 2).flatten(-2)
+    q, k, v = (_heads(problem, x) for x in (q, k, v))
+    return span_attend(q, k, v, places, _mask(problem, z), impl=impl).transpose(1, 2).flatten(-2)
 
 
 def _span_by_bias(problem: Problem, q: Tensor, k: Tensor, v: Tensor, places: Tensor, z: Tensor) -> Tensor:

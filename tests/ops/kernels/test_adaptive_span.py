@@ -31,8 +31,10 @@ def inputs(length: int, past: int, wide: int, persistent: int, r: int, dtype: to
 
 def run(tensors: list[Tensor], impl: str) -> list[Tensor]:
     exact = torch.promote_types(tensors[4].dtype, torch.float32)
-    mask = ((8 + tensors[4].to(exact) - torch.arange(len(tensors[3]), device="cuda")) / 8).clamp(0, 1)
-    out = span_attend(*tensors[:4], mask, always=tuple(tensors[5:]) or None, impl=impl)  # type: ignore[arg-type]
+    q, k, v, places, z, *persistent = tensors
+    mask = ((8 + z.to(exact) - torch.arange(len(places), device="cuda")) / 8).clamp(0, 1)
+    always = (persistent[0], persistent[1]) if persistent else None
+    out = span_attend(q, k, v, places, mask, always=always, impl=impl)  # type: ignore[arg-type]  # one of three
     upstream = torch.arange(out.numel(), device="cuda").view(out.shape).sin().to(out.dtype)
     return [out.detach(), *torch.autograd.grad(out, tensors, upstream)]
 
