@@ -154,10 +154,8 @@ def test_every_family(family: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"no_repeat_ngram": 3, "min_length": 15},
         {"no_repeat_ngram": 2, "min_length": 15, "penalty": "stepwise", "length_penalty": 0.3},
         {"no_repeat_ngram": 1, "min_length": 30, "max_length": 33},  # there are not so many tokens
-        {"penalty": "stepwise", "length_penalty": -0.4},
     ],
 )
 def test_what_summaries_need(settings: dict[str, Any], tmp_path: Path) -> None:
