@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             args.usage_error("without CHECKPOINT, give --hypotheses and --references alone.")
         _check_metric(args)
         hypotheses = _read(args.hypotheses)
-        return _report(args, hypotheses, _references(args, args.references, hypotheses), None)
+        return _report(args, hypotheses, _references(args, args.references, args.hypotheses, len(hypotheses)), None)
     if saved := language_model(args.checkpoint):
         return _perplexity(args, saved)
     if args.context or args.block:
@@ -130,7 +130,7 @@ def _translate(args: argparse.Namespace) -> int:
         sides = [str(Path(args.data) / f"{args.split}.{language}") for language in translator.languages]
         sides[1] = args.references or sides[1]
     source = _read(sides[0])
-    references = _references(args, sides[1], source)
+    references = _references(args, sides[1], sides[0], len(source))
     if not source:
         raise LiteNmtError(f"{sides[0]} is empty; there is nothing to score.")
     with ExitStack() as stack:
@@ -158,16 +158,15 @@ def _read(name: str) -> list[str]:
         return [line for label, stream in open_inputs(stack, [name]) for line in read_lines(stream, label)]
 
 
-def _references(args: argparse.Namespace, name: str, lines: list[str]) -> list[list[str]]:
-    """The references of each line: one, or for ROUGE as many as a line of JSON lists."""
+def _references(args: argparse.Namespace, name: str, other: str, count: int) -> list[list[str]]:
+    """The references of each of ``count`` lines of another file: one, or for ROUGE as many as a line of JSON lists."""
     import json
 
     from lite_nmt.errors import LiteNmtError
 
     texts = _read(name)
-    if len(texts) != len(lines):
-        first = args.hypotheses or args.source or f"{args.data}, {args.split},"
-        raise LiteNmtError(f"{first} has {len(lines)} lines and {name} has {len(texts)}; make them agree.")
+    if len(texts) != count:
+        raise LiteNmtError(f"{other} has {count} lines and {name} has {len(texts)}; make them agree.")
     if not name.endswith(".jsonl"):
         return [[text] for text in texts]
     if args.metric != "rouge":

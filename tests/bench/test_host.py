@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lite_nmt.bench.host import Entry, Spread, Worker, folder_bytes, measure
+from lite_nmt.bench.host import Entry, Result, Spread, Worker, folder_bytes, measure
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 
@@ -43,7 +43,8 @@ def test_bundle_and_checkpoint_side_by_side(exported: Path, teacher: Path) -> No
         shown = json.loads(json.dumps(result.as_json()))
         assert shown["name"] == of.name
         assert shown["ms"].keys() == {"median", "low", "high"}
-        assert not {"entry", "translations"} & shown.keys()
+        assert "entry" not in shown
+        assert Result.from_json(shown) == result
     bundle, pytorch = results
     assert bundle.encode_ms is not None
     assert bundle.token_ms is not None

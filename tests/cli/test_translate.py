@@ -169,7 +169,7 @@ def test_evaluate(saved: str, files: Path, capfd: pytest.CaptureFixture[str]) ->
 def test_evaluate_refusals(saved: str, files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     de, en, short = (str(files / name) for name in ("test.de", "test.en", "short.en"))
     for arguments, sentence in (
-        (["--hypotheses", en, "--references", short], "there are 2 hypotheses and 1 references"),
+        (["--hypotheses", en, "--references", short], f"{en} has 2 lines and {short} has 1"),
         ([saved, "--source", de, "--references", short], f"{de} has 2 lines and {short} has 1"),
         ([saved, "--data", str(files), "--split", "empty"], "is empty; there is nothing to score"),
         ([saved, "--data", str(files), "--split", "dev"], "dev.de: No such file or directory"),
