@@ -30,7 +30,7 @@ from lite_nmt.train.run import train
 
 MODELS = ("transformer", "lite-transformer")
 SOURCE, TARGET = 250, 30  # tokens that Mult-Adds are counted for: the corpus' means
-COLUMNS = ("summaries by", "Mult-Adds", "parameters", "ROUGE-1", "ROUGE-2", "ROUGE-L", "validation perplexity", "CPU h")
+COLUMNS = ("summaries by", "Mult-Adds", "parameters", "ROUGE-1", "ROUGE-2", "ROUGE-L", "validation perplexity", "h")
 
 
 def one(model: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -49,6 +49,11 @@ def one(model: str, args: argparse.Namespace) -> dict[str, Any]:
         "mult_adds": total.mult_adds(),
         "parameters": total.parameters(),
         "updates": result.step,
+        "pairs": sum(1 for _ in read_lines(args.data / "train.src")),
+        "longest": config.vocabulary.max_length,
+        "types": translator.config.vocabulary.target,
+        "seed": config.train.seed,
+        "beam": config.decode.beam,
         "valid": math.exp(result.metrics["valid_nll"]),
         "hours": result.footprint.hours,
         **scores(said, args.data),
@@ -90,11 +95,12 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
         "",
         f"`python benchmarks/scitldr.py --data DIR{settings}` on {args.machine or machine()}.",
         "",
-        f"1,992 abstracts to train on, joint vocabulary of 4,000 types, {rows[-1]['updates']:,} updates, seed 1; "
-        "the recipe is in `lite_nmt/presets/scitldr-*.toml`, [train] alike in both. ROUGE F1 of "
-        f"{rows[0]['summaries']} test abstracts, beam 4, with half of the mean's 95% interval; one run each: "
-        f"differences between seeds are not in it. Mult-Adds for {SOURCE} to {TARGET} tokens, paper count. Hours "
-        "are wall time, of runs that shared the machine with others.",
+        f"{rows[-1]['pairs']:,} abstracts to train on, of which the first {rows[-1]['longest']} tokens are read, "
+        f"{rows[-1]['types']:,} types, {rows[-1]['updates']:,} updates, seed {rows[-1]['seed']}; the recipe is in "
+        f"`lite_nmt/presets/scitldr-*.toml`, [train] alike in both. ROUGE F1 of {rows[0]['summaries']} test "
+        f"abstracts, beam {rows[-1]['beam']}, with half of the mean's 95% interval; one run each: differences "
+        f"between seeds are not in it. Mult-Adds for {SOURCE} to {TARGET} tokens, paper count. Hours are wall "
+        "time, of runs that shared the machine with others.",
         "",
         *table(COLUMNS, cells),
         "",

@@ -21,7 +21,7 @@ import torch
 from curves import draw, table
 from machine import machine
 
-from lite_nmt.config import load_preset, parse_setting
+from lite_nmt.config import Config, load_preset, parse_setting
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.evaluate.perplexity import negative_log_likelihood
 from lite_nmt.models import checkpoint
@@ -34,15 +34,15 @@ CONTEXT = 64  # words before those that are scored, of a block's 128
 PARTS = 40  # that the interval is estimated from
 COLUMNS = (
     "model",
-    "Mult-Adds, in training",
-    "learned",
+    "Mult-Adds",
+    "with both ends",
     "parameters",
     "with embeddings",
     "test perplexity",
     "95%",
     f"context {CONTEXT}",
     "validation",
-    "CPU h",
+    "h",
 )
 
 
@@ -62,14 +62,15 @@ def one(model: str, args: argparse.Namespace) -> dict[str, Any]:
 
     context = 0 if trained.carries else CONTEXT
     parts = [nll(part, context) for part in np.array_split(words, PARTS)]
-    learned = cost(saved.config, target_length=block)
+    total = cost(saved.config, target_length=block)
+    more = cached(saved.config, block) if trained.carries else 0
     return {
         "model": model,
-        "mult_adds": cost(config, target_length=block).mult_adds(),
-        "mult_adds_learned": learned.mult_adds(),
+        "mult_adds": total.mult_adds() + more,
+        "mult_adds_full": total.mult_adds("full") + more,
         "spans": list(saved.config.model.decoder.spans),
-        "parameters": learned.parameters(),
-        "parameters_full": learned.parameters("full"),
+        "parameters": total.parameters(),
+        "parameters_full": total.parameters("full"),
         "updates": result.step,
         "words": len(words),
         "block": block,
@@ -84,18 +85,24 @@ def one(model: str, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def cached(config: Config, block: int) -> int:
+    """What a cache adds to the Mult-Adds of a block: keys before the block, and the keys and values of its inputs."""
+    width, spans = config.model.width, config.model.decoder.spans
+    return sum(3 * width * block * max(span - block, 0) + 2 * width**2 * (span - 1) for span in spans)
+
+
 def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
     """The table, with what it takes to make it again."""
     settings = "".join(f" --set {s}" for s in args.set)
     first = rows[0]
+    recipe = load_preset(f"wikitext2-{first['model']}", *map(parse_setting, args.set)).train
     cells = []
     for row in sorted(rows, key=best):
-        spans = f"{row['mult_adds_learned'] / 1e6:.1f}M" if row["spans"] else ""
         cells.append(
             [
                 row["model"],
                 f"{row['mult_adds'] / 1e6:.1f}M",
-                spans,
+                f"{row['mult_adds_full'] / 1e6:.0f}M",
                 f"{row['parameters'] / 1e6:.2f}M",
                 f"{row['parameters_full'] / 1e6:.2f}M",
                 f"**{row['test']:.1f}**" if row["test_context"] is None else f"{row['test']:.1f}",
@@ -111,18 +118,25 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
         "",
         f"`python benchmarks/wikitext2.py --data DIR{settings}` on {args.machine or machine()}.",
         "",
-        f"{first['updates']:,} updates of 2,048 words each, seed 1; the recipe is in "
+        f"{first['updates']:,} updates of {recipe.batch_tokens:,} words each, seed {recipe.seed}; the recipe is in "
         "`lite_nmt/presets/wikitext2-*.toml`, [train] alike in all but for what a span costs. Perplexity a word "
         f"and an end of line, of the {first['words']:,} of the test text, in blocks of {first['block']}; with "
-        f"{CONTEXT} of them read again as context, each word has at least as many before it. A model of adaptive "
-        "spans reads the whole text in order and carries its cache. The interval is of the figure in bold, from "
-        f"the test text's {PARTS} parts; one run each: differences between seeds are not in it. Mult-Adds for "
-        f"{first['block']} words, paper count. Hours are wall time, of runs that shared the machine with others.",
+        f"{CONTEXT} of them read again as context, each word has at least as many before it, and is read twice. A "
+        "model of adaptive spans reads the whole text in order and carries its cache. The interval is of the "
+        f"figure in bold, from the test text's {PARTS} parts, each begun without a cache; one run each: "
+        f"differences between seeds are not in it. Mult-Adds of a block of {first['block']} words: the paper "
+        "count, by which the presets are equal, and with embeddings and softmax; adaptive span's with its widest "
+        "heads' learned spans for all, and with what its cache adds. Hours are wall time, of runs that shared the "
+        "machine with others.",
         "",
         *table(COLUMNS, cells),
     ]
     if widths:
-        lines += ["", f"Adaptive span, steps that each layer's widest head sees: {', '.join(map(str, widths))} of 512."]
+        most = load_preset("wikitext2-adaptive-span").model.decoder.span
+        lines += [
+            "",
+            f"Adaptive span, steps that each layer's widest head sees: {', '.join(map(str, widths))} of {most}.",
+        ]
     if args.output:
         lines += ["", f"![Validation perplexity over updates]({args.output.with_suffix('.png').name})"]
     return "\n".join(lines)

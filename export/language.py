@@ -6,7 +6,6 @@ import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from lite_nmt.decode.language import PyTorchReader
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import bundle, fuse
 from lite_nmt.export.bundle import Bundle
+from lite_nmt.export.export import describe
 from lite_nmt.export.language_runtime import OnnxReader
 from lite_nmt.export.onnx_graphs import Argument, Axes, serialize, trace
 from lite_nmt.export.precision import CONVERSIONS
@@ -29,7 +29,6 @@ from lite_nmt.export.runtime import STEP
 from lite_nmt.models.checkpoint import Checkpoint
 from lite_nmt.models.language import LanguageModel
 from lite_nmt.modules.mixer import State
-from lite_nmt.profiling.cost import cost
 from lite_nmt.train.prepare import SETTINGS
 
 COMPARED = 64  # steps beyond the widest learned span
@@ -85,13 +84,7 @@ def export_language_model(
     CONVERSIONS[precision](graph)
     RemoveUnusedNodesPass()(graph)
     files = saved.vocabulary.files() | serialize({STEP: graph})
-    total = cost(saved.config)
-    about: dict[str, Any] = {
-        "precision": precision,
-        "mult_adds": {count: total.mult_adds(count) for count in ("paper", "full")},
-        "parameters": {count: total.parameters(count) for count in ("paper", "full")},
-        "checkpoint": saved.checksum,
-    }
+    about = describe(saved, precision)
     with tempfile.TemporaryDirectory() as scratch:
         trial = Path(scratch) / "bundle"
         bundle.save(trial, about, saved.config, saved.languages, files)

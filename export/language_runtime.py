@@ -20,7 +20,7 @@ class OnnxReader:
             LiteNmtError: the bundle translates.
         """
         if bundle.config.task != "lm":
-            raise LiteNmtError(f"{bundle.folder} translates; it is no language model.")
+            raise LiteNmtError(f"{bundle.folder} is no language model, but made to {bundle.config.task}.")
         self.session = OnnxEngine(bundle, threads).session(STEP)
         self.shapes = {value.name: value.shape for value in self.session.get_inputs()}
 

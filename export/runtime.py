@@ -28,6 +28,8 @@ def open_engine(bundle: Bundle, device: str = "cpu", threads: int | None = None)
     """
     if device != "cpu":
         raise LiteNmtError(f"a bundle runs on the CPU, not on {device}; for other devices take the checkpoint.")
+    if bundle.config.task == "lm":
+        raise LiteNmtError(f"{bundle.folder} is a language model; lite-nmt generate runs it.")
     if GREEDY in bundle.files:
         return OnnxEngine(bundle, threads)
     if PROGRAM in bundle.files:

@@ -227,11 +227,16 @@ def _check_task(config: Config) -> None:
             raise LiteNmtError('task = "lm" has no BLEU and no teacher; leave out train.stop_on and distill_weight.')
         if train.compile and model.decoder.mixer == "adaptive-span":
             raise LiteNmtError("train.compile is true; adaptive spans change what is computed after each update.")
+        if train.span_loss and model.decoder.mixer != "adaptive-span":
+            raise LiteNmtError(
+                f'train.span_loss is {train.span_loss:g}; the mixer "{model.decoder.mixer}" learns no span.'
+            )
         if model.cutoffs != tuple(sorted(set(model.cutoffs))):
             raise LiteNmtError(f"model.cutoffs is {list(model.cutoffs)}; each must be larger than the one before.")
         if model.cutoffs and model.cutoffs[-1] >= config.vocabulary.target:
             raise LiteNmtError(
-                f"model.cutoffs ends with {model.cutoffs[-1]}; the vocabulary has {config.vocabulary.target} types."
+                f"model.cutoffs ends with {model.cutoffs[-1]}; the vocabulary has {config.vocabulary.target} types; "
+                "leave some of model.cutoffs out, or all: []."
             )
         if model.cutoff_factor ** len(model.cutoffs) > model.width:
             raise LiteNmtError(f"model.cutoff_factor = {model.cutoff_factor} leaves the last band no channel.")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import add_decode_options, decode_config, language_model, positive
+from lite_nmt.cli.options import DECODE, add_decode_options, decode_config, language_model, positive
 
 if TYPE_CHECKING:
     from lite_nmt.evaluate.rouge import Rouge
     from lite_nmt.evaluate.score import Scores
     from lite_nmt.models.checkpoint import Checkpoint
+
+READING = ("context", "block")
+WRITING = ("hypotheses", "source", "references", "save", "metric", "no_stem", "tokenize", "lowercase")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         usage="lite-nmt evaluate --hypotheses FILE --references FILE\n"
         "       lite-nmt evaluate CHECKPOINT --source FILE --references FILE\n"
         "       lite-nmt evaluate CHECKPOINT --data DIR [--split test]\n"
-        "       lite-nmt evaluate CHECKPOINT --data DIR [--split test] [--context N]   (language models)",
+        "       lite-nmt evaluate CHECKPOINT --data DIR [--split test] [--context N] [--block N]   (language models)",
         description="Score translations with sacreBLEU, one reference a line, or summaries with rouge-score, one or "
         "several; signatures included. Of a language model, tell the perplexity of a text, a word and an end of line "
         "each.",
@@ -30,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--hypotheses", metavar="FILE", help="translations or summaries to score")
     parser.add_argument("--references", metavar="FILE", help="for ROUGE also .jsonl, each line a list of several")
     parser.add_argument("--source", metavar="FILE", help="text to translate")
-    parser.add_argument("--data", metavar="DIR", help="take SPLIT.<source> and SPLIT.<target> of this folder")
+    parser.add_argument("--data", metavar="DIR", help="take SPLIT.<source> and SPLIT.<target>, or SPLIT.txt")
     parser.add_argument("--split", default="test", help="(%(default)s)")
     parser.add_argument("--metric", choices=("bleu", "rouge"), help="(rouge for models that summarise, else bleu)")
     parser.add_argument("--no-stem", action="store_true", help="ROUGE of words as they stand, not of their stems")
@@ -53,6 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Score, after translating where there is a checkpoint."""
     if args.checkpoint is None:
+        _refuse(args, "text files", (*READING, "buffer", "threads", *DECODE))
         if not args.hypotheses or not args.references or args.source or args.data or args.save:
             args.usage_error("without CHECKPOINT, give --hypotheses and --references alone.")
         _check_metric(args)
@@ -60,12 +65,17 @@ def run(args: argparse.Namespace) -> int:
         return _report(args, hypotheses, _references(args, args.references, args.hypotheses, len(hypotheses)), None)
     if saved := language_model(args.checkpoint):
         return _perplexity(args, saved)
-    if args.context or args.block:
-        args.usage_error("--context and --block are for language models.")
+    _refuse(args, "models that translate or summarise", READING)
     texts = (args.source, args.references)
     if args.hypotheses or (args.source if args.data else not all(texts)):
         args.usage_error("with CHECKPOINT, give --source and --references, or --data, perhaps with other --references.")
     return _translate(args)
+
+
+def _refuse(args: argparse.Namespace, what: str, names: Iterable[str]) -> None:
+    """Options that would do nothing."""
+    if given := [name for name in names if getattr(args, name)]:
+        args.usage_error(f"--{given[0].replace('_', '-')} is not for {what}.")
 
 
 def _perplexity(args: argparse.Namespace, saved: Checkpoint) -> int:
@@ -83,8 +93,9 @@ def _perplexity(args: argparse.Namespace, saved: Checkpoint) -> int:
     from lite_nmt.evaluate.perplexity import negative_log_likelihood
     from lite_nmt.models.device import device
 
-    if not args.data or any((args.hypotheses, args.source, args.references, args.save, args.metric)):
-        args.usage_error("with a language model, give --data alone.")
+    _refuse(args, "language models", (*WRITING, "buffer", *DECODE))
+    if not args.data:
+        args.usage_error("with a language model, give --data.")
     block, context = args.block or saved.config.train.block, args.context or 0
     if context >= block:
         raise LiteNmtError(f"--context is {context}; of {block} words read at once it must leave some to score.")
@@ -235,7 +246,10 @@ def _bleu_lines(scores: Scores) -> list[str]:
 
 def _rouge_lines(scores: Rouge) -> list[str]:
     return [
-        *(f"ROUGE-{name[-1]}  {m.value:5.2f}  ± {m.spread:.2f}" for name, m in scores.measures.items()),
+        *(
+            f"ROUGE-{name[-1]}  {m.value:5.2f}" + ("" if m.spread is None else f"  ± {m.spread:.2f}")
+            for name, m in scores.measures.items()
+        ),
         f"         {scores.signature}",
         f"summaries  {scores.summaries}",
     ]

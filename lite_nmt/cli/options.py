@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from lite_nmt.config import DecodeConfig
     from lite_nmt.models.checkpoint import Checkpoint
 
-_DECODE = ("beam", "length_penalty", "penalty", "min_length", "max_length", "no_repeat_ngram")
+DECODE = ("beam", "length_penalty", "penalty", "min_length", "max_length", "no_repeat_ngram")
 
 
 def positive(text: str) -> int:
@@ -65,5 +65,5 @@ def decode_config(args: argparse.Namespace, base: DecodeConfig) -> DecodeConfig:
 
     from lite_nmt.config import DecodeConfig, from_dict
 
-    given = {name: getattr(args, name) for name in _DECODE if getattr(args, name) is not None}
+    given = {name: getattr(args, name) for name in DECODE if getattr(args, name) is not None}
     return from_dict(DecodeConfig, dataclasses.asdict(base) | given, "decode")

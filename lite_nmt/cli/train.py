@@ -73,8 +73,9 @@ def run(args: argparse.Namespace) -> int:
     # Under torchrun each process comes this way, and one voice is enough.
     first = os.environ.get("RANK", "0") == "0"
     if first:
+        of = "30 tokens" if config.task == "lm" else "30 to 30 tokens"
         print(
-            f"{quantity(total.mult_adds())} Mult-Adds ({quantity(total.mult_adds('full'))} with the output "
+            f"{quantity(total.mult_adds())} Mult-Adds for {of} ({quantity(total.mult_adds('full'))} with the output "
             f"projection), {quantity(total.parameters())} parameters ({quantity(total.parameters('full'))} with "
             "embeddings)",
             file=sys.stderr,

@@ -40,7 +40,7 @@ def generate(
     for token in [EOS, *prompt]:
         scores, state = reader.read(token, position, state)
         position += 1
-    for _ in range(words):
+    for left in reversed(range(words)):
         if not np.isfinite(scores).all():
             raise LiteNmtError("the model's scores are not finite numbers; its training diverged.")
         scores = scores.astype(np.float64)
@@ -52,5 +52,6 @@ def generate(
         else:
             token = int(scores.argmax())
         yield token
-        scores, state = reader.read(token, position, state)
-        position += 1
+        if left:
+            scores, state = reader.read(token, position, state)
+            position += 1

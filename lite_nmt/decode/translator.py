@@ -130,6 +130,8 @@ class Translator:
         pieces = [tuple(self.vocabulary.source.id_to_piece(ids)) for ids in tokens]
         limit = max(self.config.vocabulary.max_length - 1, 1)  # without the end marker
         summarizes = self.config.task == "summarize"
+        if summarizes and not decode.max_length:
+            raise LiteNmtError("decode.max_length is 0; a model that summarises must be told how long it may write.")
         parts: list[list[int]] = []
         runs: list[list[tuple[int, int]]] = []  # of each line: part, and where in the line it starts
         for ids, spelled in zip(tokens, pieces, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,10 +17,11 @@ MEASURES = ("rouge1", "rouge2", "rougeL")
 
 @dataclass(frozen=True)
 class Measure:
-    """Mean F1 of the summaries out of 100, and half of its 95% interval, by the mean's standard error."""
+    """Mean F1 of the summaries out of 100, and half of its 95% interval, by the mean's standard error, if there are two
+    or more."""
 
     value: float
-    spread: float
+    spread: float | None
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ def rouge(summaries: Sequence[str], references: Sequence[str | Sequence[str]], s
         stem: words of more than three letters by their stem (Porter's), as ROUGE-1.5.5's -m.
 
     Raises:
-        LiteNmtError: the two sides differ in length or are empty, or a summary has no reference.
+        LiteNmtError: the two sides differ in length or are empty, a summary has no reference, or no reference has a
+            letter from a to z or a digit, which is all that rouge-score reads.
     """
     if len(summaries) != len(references):
         raise LiteNmtError(f"there are {len(summaries)} summaries and {len(references)} references; they must agree.")
@@ -48,6 +51,8 @@ def rouge(summaries: Sequence[str], references: Sequence[str | Sequence[str]], s
     several = [[text] if isinstance(text, str) else list(text) for text in references]
     if missing := [i for i, texts in enumerate(several, 1) if not texts]:
         raise LiteNmtError(f"summary {missing[0]} has no reference.")
+    if not any(re.search("[a-z0-9]", text.lower()) for texts in several for text in texts):
+        raise LiteNmtError("no reference has a letter from a to z or a digit, and ROUGE reads nothing else.")
     scorer = RougeScorer(MEASURES, use_stemmer=stem)
     found = [scorer.score_multi(texts, summary) for texts, summary in zip(several, summaries, strict=True)]
     counts = sorted({len(texts) for texts in several})
@@ -60,4 +65,5 @@ def rouge(summaries: Sequence[str], references: Sequence[str | Sequence[str]], s
 
 
 def _mean(values: np.ndarray) -> Measure:
-    return Measure(float(values.mean()), float(1.96 * values.std() / len(values) ** 0.5))
+    error = float(1.96 * values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
+    return Measure(float(values.mean()), error)

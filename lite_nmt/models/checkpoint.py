@@ -71,7 +71,7 @@ class Checkpoint:
             LiteNmtError: it is a model that translates.
         """
         if self.config.task != "lm":
-            raise LiteNmtError(f"{self.folder} holds a model that translates, not a language model.")
+            raise LiteNmtError(f"{self.folder} holds a model made to {self.config.task}, not a language model.")
         return self._restored(LanguageModel(self.config), device)
 
     def _restored(self, model: M, device: str | torch.device) -> M:

@@ -114,6 +114,14 @@ class LanguageTrainer(Trainer):
         return state
 
     def carry(self, state: Mapping[str, Tensor]) -> None:
+        had = len({key.partition(".")[0] for key in state}), len(next(iter(state.values()))) if state else 0
+        now = self.recipe.accumulate * self.processes.count, self.rows
+        if state and had != now:
+            raise LiteNmtError(
+                f"the run reads {had[0]} times {had[1]} texts side by side, each with its cache, and is asked to read "
+                f"{now[0]} times {now[1]}; resume it with the same train.batch_tokens, block and accumulate, and as "
+                "many processes."
+            )
         for key, tensor in state.items():
             number, _, name = key.partition(".")
             self.caches.setdefault(int(number), {})[name] = tensor

@@ -40,6 +40,8 @@ def prepare_text(
         raise LiteNmtError(f"{train} is missing; a language model reads that file, or train.X with --tgt X.")
     if not valid.exists() and (config.train.finish == "best" or config.train.stop_on != "none"):
         raise LiteNmtError(f'train.finish = "best" and train.stop_on need {valid}, which is missing.')
+    if not any(line.strip() for line in read_lines(train)):
+        raise LiteNmtError(f"{train} holds no word; a language model needs some to learn from.")
     for part in ("vocabulary", "data"):
         shutil.rmtree(run / part, ignore_errors=True)
         (run / part).mkdir(parents=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,8 +109,8 @@ def _start(
         run.mkdir(parents=True, exist_ok=True)
         TASKS[config.task].prepare(config, data, languages, run, metrics, followed, init)
     except (OSError, LiteNmtError) as error:
-        if missing and not any(run.iterdir() if run.exists() else ()):
-            run.rmdir()
+        if missing:
+            shutil.rmtree(run, ignore_errors=True)
         if isinstance(error, LiteNmtError):
             raise
         raise LiteNmtError(f"cannot write the run folder {run}: {error.strerror or error}.") from error

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from lite_nmt.data.encoded import Encoded
 from lite_nmt.train.translation import TranslationTrainer
 
 
 class SummaryTrainer(TranslationTrainer):
     """Trains a model that summarises."""
 
-    def measure(self, bleu: bool) -> dict[str, float] | None:
-        if self.valid_data is None:
-            return None
-        found = {"valid_nll": self.validation_nll(self.valid_data)}
-        if bleu:
-            from lite_nmt.evaluate.rouge import rouge
+    def quality(self, data: Encoded) -> dict[str, float]:
+        from lite_nmt.evaluate.rouge import rouge
 
-            scores = rouge(*self.written(self.valid_data))
-            found |= {f"valid_{name}": score.value for name, score in scores.measures.items()}
-        return found
+        return {f"valid_{name}": found.value for name, found in rouge(*self.written(data)).measures.items()}

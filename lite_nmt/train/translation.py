@@ -100,8 +100,12 @@ class TranslationTrainer(Trainer):
             return None
         found = {"valid_nll": self.validation_nll(self.valid_data)}
         if bleu:
-            found["valid_bleu"] = self.validation_bleu(self.valid_data)
+            found |= self.quality(self.valid_data)
         return found
+
+    def quality(self, data: Encoded) -> dict[str, float]:
+        """What its own words are worth, greedily."""
+        return {"valid_bleu": self.validation_bleu(data)}
 
     @torch.no_grad()
     def validation_nll(self, data: Encoded) -> float:

@@ -173,6 +173,7 @@ def test_adaptive_inputs_look_up_each_band() -> None:
         ({"train": {"stop_on": "bleu"}}, "has no BLEU"),
         ({"train": {"compile": True}, "model": {"decoder": {"mixer": "adaptive-span"}}}, "change what is computed"),
         ({"model": {"decoder": {"mixer": "talk", "persistent": 3}}}, '"talk" has no keys'),
+        ({"train": {"span_loss": 1e-6}}, '"lsra" learns no span'),
         ({"model": {"decoder": {"mixer": "average", "ffn": 0}}}, '"average" needs one'),
         ({"task": "translate"}, 'vocabulary.kind = "word" is for language models'),
         (

@@ -52,7 +52,8 @@ Made = Callable[..., Config]
 
 
 def tiny(decoder: dict[str, Any] | None = None, **recipe: Any) -> Config:
-    return from_dict(Config, merge(TINY, {"model": {"decoder": decoder or {}}, "train": recipe}))
+    own = {} if (decoder or {}).get("mixer", "adaptive-span") == "adaptive-span" else {"span_loss": 0.0}
+    return from_dict(Config, merge(TINY, {"model": {"decoder": decoder or {}}, "train": {**own, **recipe}}))
 
 
 @pytest.fixture(scope="module")
@@ -205,10 +206,14 @@ def test_the_command_line_trains_and_refuses(data: Path, tmp_path: Path, capsys:
     assert main([*command, "--preset", "wikitext2-all-attention", *settings]) == 0
     assert "validation perplexity" in capsys.readouterr().out
     assert main(["translate", str(tmp_path / "run")]) == 1
+    (tmp_path / "blank").mkdir()
+    for split in ("train", "valid"):
+        (tmp_path / "blank" / f"{split}.txt").write_text(" \n\n")
     for wrong, message in (
         (["--preset", "demo"], "--task is lm, but demo is for translate"),
         (["--src", "de", *settings], "--src is for translation"),
         (["--data", str(tmp_path), *settings], "train.txt is missing"),
+        (["--data", str(tmp_path / "blank"), *settings], "holds no word"),
         (["--set=train.batch_tokens=900000", *settings[:1], *settings[3:]], "too few for"),
     ):
         assert main([*command, "--out", str(tmp_path / "other"), *wrong]) == 1
@@ -222,3 +227,6 @@ def test_several_processes_share_what_is_carried(data: Path, tmp_path: Path) -> 
     held = {name: tensor for name, tensor in state.items() if name.startswith("carried.")}
     assert sorted(held) == [f"carried.{number}.{layer}" for number in range(2) for layer in range(2)]
     assert all(tensor.shape[0] == 4 and tensor.any() for tensor in held.values())
+    for change in ({"batch_tokens": 120}, {"accumulate": 1}):
+        with pytest.raises(LiteNmtError, match="2 times 4 texts side by side, each with its cache"):
+            train(tiny(**{"accumulate": 2, "steps": 6, **change}), None, TEXT, tmp_path / "run", True, "cpu")
