@@ -59,15 +59,17 @@ def tiling(taps: int, shared: int, aligned: int) -> Tiling:
 def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtype) -> dict[str, Any]:
     """All that is fixed when a kernel is compiled, launch options included."""
     cut = tiling(taps, shared, aligned)
+    large = cut.COLUMNS > 32 and (cut.CHUNKS > 1 or dtype is torch.float32)
+    short = mode == "light" and cut.TAPS < 32
     return {
         "MODE": MODES[mode],
         "K": taps,
         **vars(cut),
         "PRECISION": "tf32x3" if dtype is torch.float32 else "ieee",  # never TF32 alone
         "WIDEN": INTERPRETED,
-        # With fewer, large tiles would spill registers to memory; with more, a gather has fewer elements than threads,
-        # which Triton 3.6 cannot compile.
-        "num_warps": 8 if cut.COLUMNS > 32 and (cut.CHUNKS > 1 or dtype is torch.float32) else 4,
+        # With fewer, large tiles would spill registers to memory, and so would some of LightConv's short kernels, as
+        # Triton 3.9 compiles them; with more, a gather has fewer elements than threads, which 3.6 cannot compile.
+        "num_warps": 8 if large or short else 4,
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

@@ -62,7 +62,7 @@ def tested() -> Iterator[Variant]:
         yield Variant(True, mode, 31, 4, 62, torch.float32, 80)
     yield Variant(True, "light", 63, 4, 62, torch.float32, 90)
     yield Variant(True, "dynamic", 63, 4, 62, torch.bfloat16, 80)
-    yield Variant(True, "dynamic", 3, 16, 64, torch.float32, 90)
+    yield Variant(True, "light", 7, 4, 62, torch.bfloat16, 90)
     yield Variant(False, "talk", 31, 4, 62, torch.bfloat16, 90)
 
 
