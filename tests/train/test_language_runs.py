@@ -227,6 +227,6 @@ def test_several_processes_share_what_is_carried(data: Path, tmp_path: Path) -> 
     held = {name: tensor for name, tensor in state.items() if name.startswith("carried.")}
     assert sorted(held) == [f"carried.{number}.{layer}" for number in range(2) for layer in range(2)]
     assert all(tensor.shape[0] == 4 and tensor.any() for tensor in held.values())
-    for change in ({"batch_tokens": 120}, {"accumulate": 1}):
+    for wrong in (tiny(accumulate=2, steps=6, batch_tokens=120), tiny(steps=6)):
         with pytest.raises(LiteNmtError, match="2 times 4 texts side by side, each with its cache"):
-            train(tiny(**{"accumulate": 2, "steps": 6, **change}), None, TEXT, tmp_path / "run", True, "cpu")
+            train(wrong, None, TEXT, tmp_path / "run", True, "cpu")
