@@ -78,7 +78,7 @@ def test_what_lies_beyond_the_limit_is_not_read(data: Path, run: Path) -> None:
     assert 2 <= len(whole.candidates[0].pieces) <= 9
 
 
-@pytest.mark.filterwarnings("ignore:lines longer")
+@pytest.mark.filterwarnings("default:lines longer")
 def test_the_commands(data: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sets = [
         f"{table}.{key}={json.dumps(value)}"
