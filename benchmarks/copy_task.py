@@ -10,7 +10,6 @@ the models may look back 1,024. Runs lie under ``--runs``; what is there already
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from curves import table
+from curves import publish, table
 from machine import machine, spread
 from torch import Tensor
 
@@ -272,9 +271,7 @@ def main() -> None:
     milliseconds(rows, args)
     text = report(rows, args)
     if args.output:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(text + "\n", encoding="utf-8")
-        args.output.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        publish(args.output, text, rows)
         draw(rows, args.runs, args.output.with_suffix(".png"))
     print(text)
 

@@ -1,9 +1,11 @@
-"""Learning curves, and tables in Markdown."""
+"""Learning curves, and results as files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lite_nmt.train.metrics import read_metrics
 
@@ -38,3 +40,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     cells = [columns, *rows]
     lines = ["| " + " | ".join(row) + " |" for row in cells]
     return [lines[0], "|---|" + "--:|" * (len(columns) - 1), *lines[1:]]
+
+
+def publish(output: Path, text: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Write a report, and its figures beside it as JSON."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text + "\n", encoding="utf-8")
+    output.with_suffix(".json").write_text(json.dumps(list(rows), indent=1) + "\n", encoding="utf-8")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from curves import draw
+from curves import draw, publish
 from machine import machine
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
@@ -168,9 +168,7 @@ def main() -> None:
         compare(rows, args)
         text = report(rows, args)
         if args.output:
-            args.output.parent.mkdir(parents=True, exist_ok=True)
-            args.output.write_text(text + "\n", encoding="utf-8")
-            args.output.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            publish(args.output, text, rows)
             runs = {row["model"]: args.runs / row["model"] for row in rows}
             draw(runs, "valid_bleu", "validation BLEU, greedy", args.output.with_suffix(".png"))
     print(text)

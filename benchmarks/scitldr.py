@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from curves import draw, table
+from curves import draw, publish, table
 from machine import machine
 
 from lite_nmt.config import load_preset, parse_setting
@@ -128,9 +128,7 @@ def main() -> None:
         rows.append(one(model, args))
         text = report(rows, args)
         if args.output:
-            args.output.parent.mkdir(parents=True, exist_ok=True)
-            args.output.write_text(text + "\n", encoding="utf-8")
-            args.output.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            publish(args.output, text, rows)
             runs = {row["model"]: args.runs / row["model"] for row in rows if "updates" in row}
             draw(runs, "valid_nll", "validation perplexity", args.output.with_suffix(".png"), math.exp)
     print(text)

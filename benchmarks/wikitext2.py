@@ -9,7 +9,6 @@ gone on with, so the command may be stopped and given again. The table is writte
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from curves import draw, table
+from curves import draw, publish, table
 from machine import machine
 
 from lite_nmt.config import Config, load_preset, parse_setting
@@ -164,9 +163,7 @@ def main() -> None:
         rows.append(one(model, args))
         text = report(rows, args)
         if args.output:
-            args.output.parent.mkdir(parents=True, exist_ok=True)
-            args.output.write_text(text + "\n", encoding="utf-8")
-            args.output.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            publish(args.output, text, rows)
             runs = {row["model"]: args.runs / row["model"] for row in rows}
             draw(runs, "valid_nll", "validation perplexity", args.output.with_suffix(".png"), math.exp)
     print(text)
