@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from curves import publish, table
 from machine import machine, spread
 from torch import Tensor
+from trials import publish, table
 
 from lite_nmt.config import Config, from_dict, merge
 from lite_nmt.data.corpus import read_lines

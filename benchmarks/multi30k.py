@@ -14,14 +14,13 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from curves import draw, publish
 from machine import machine
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
+from trials import draw, options, publish
 
 from lite_nmt.config import load_preset, parse_setting
 from lite_nmt.data.corpus import read_lines
@@ -149,17 +148,10 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
 
 def main() -> None:
     """Run what is missing, and write the table after each model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    parser = options(__doc__, "multi30k", MODELS)
     parser.add_argument("--src", default="de")
     parser.add_argument("--tgt", default="en")
-    parser.add_argument("--runs", type=Path, default=Path("runs/multi30k"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="laid over every preset")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--machine", help="what to call the machine, if it is not this one's plain description")
-    parser.add_argument("--output", type=Path, help="Markdown file; the figures go beside it as JSON")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for model in args.models:

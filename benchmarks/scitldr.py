@@ -18,8 +18,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from curves import draw, publish, table
 from machine import machine
+from trials import draw, options, publish, table
 
 from lite_nmt.config import load_preset, parse_setting
 from lite_nmt.data.corpus import read_lines
@@ -113,15 +113,7 @@ def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
 
 def main() -> None:
     """Run what is missing, and write the table after each model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--runs", type=Path, default=Path("runs/scitldr"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="laid over both presets")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--machine", help="what to call the machine, if it is not this one's plain description")
-    parser.add_argument("--output", type=Path, help="Markdown file; the figures go beside it as JSON")
-    args = parser.parse_args()
+    args = options(__doc__, "scitldr", MODELS).parse_args()
     rows = [lead(args.data)]
     for model in args.models:
         print(f"== {model}", file=sys.stderr)

@@ -12,13 +12,12 @@ import argparse
 import math
 import statistics
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from curves import draw, publish, table
 from machine import machine
+from trials import draw, options, publish, table
 
 from lite_nmt.config import Config, load_preset, parse_setting
 from lite_nmt.data.corpus import read_lines
@@ -148,15 +147,7 @@ def best(row: dict[str, Any]) -> float:
 
 def main() -> None:
     """Run what is missing, and write the table after each model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--runs", type=Path, default=Path("runs/wikitext2"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="laid over every preset")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--machine", help="what to call the machine, if it is not this one's plain description")
-    parser.add_argument("--output", type=Path, help="Markdown file; the figures go beside it as JSON")
-    args = parser.parse_args()
+    args = options(__doc__, "wikitext2", MODELS).parse_args()
     rows: list[dict[str, Any]] = []
     for model in args.models:
         print(f"== {model}", file=sys.stderr)

@@ -1,13 +1,32 @@
-"""Learning curves, and results as files."""
+"""What programs that train models and compare them share: options, learning curves, tables, files."""
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lite_nmt.train.metrics import read_metrics
+
+
+def options(description: str | None, runs: str, models: Sequence[str]) -> argparse.ArgumentParser:
+    """A parser that knows the options of all these programs.
+
+    Args:
+        runs: where runs lie unless told otherwise, under ``runs/``.
+        models: which there are.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--runs", type=Path, default=Path("runs", runs))
+    parser.add_argument("--models", nargs="+", choices=models, default=models)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="laid over every preset")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--machine", help="what to call the machine, if it is not this one's plain description")
+    parser.add_argument("--output", type=Path, help="Markdown file; figures and picture go beside it")
+    return parser
 
 
 def draw(
