@@ -16,7 +16,7 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import Checkpoint, named_weights, restore
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.train.metrics import Metrics
-from lite_nmt.train.prepare import SETTINGS
+from lite_nmt.train.prepare import run_of
 from lite_nmt.train.processes import Processes
 from lite_nmt.train.translation import TranslationTrainer
 
@@ -41,10 +41,8 @@ def find_pairs(saved: Checkpoint, split: str, data: Path | None, scratch: Path) 
         limit = longest if split == "train" else None
         cut = longest if saved.config.task == "summarize" else None
         return encode(sides(data, split, *saved.languages), saved.vocabulary, scratch / split, limit, cut)
-    # A run's model lies in its folder, its checkpoints one level further down.
-    runs = [folder for folder in saved.folder.resolve().parents[:2] if (folder / SETTINGS).exists()]
-    place = runs[0] / "data" / split if runs else None
-    return Encoded.open(place) if place is not None and place.is_dir() else None
+    run = run_of(saved)
+    return Encoded.open(run / "data" / split) if run and (run / "data" / split).is_dir() else None
 
 
 def need_pairs(saved: Checkpoint, split: str, data: Path | None, scratch: Path) -> Encoded:

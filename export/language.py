@@ -29,7 +29,7 @@ from lite_nmt.export.runtime import STEP
 from lite_nmt.models.checkpoint import Checkpoint
 from lite_nmt.models.language import LanguageModel
 from lite_nmt.modules.mixer import State
-from lite_nmt.train.prepare import SETTINGS
+from lite_nmt.train.prepare import run_of
 
 COMPARED = 64  # steps beyond the widest learned span
 TOLERANCE = 1e-4  # largest difference of a score
@@ -138,10 +138,8 @@ def find_text(saved: Checkpoint, data: Path | None) -> Sequence[int] | None:
         path = data / f"valid.{saved.languages[1]}"
         lines = itertools.islice(read_lines(path), LISTENED)
         return list(itertools.chain.from_iterable(map(saved.vocabulary.encode_words, lines)))
-    # A run's model lies in its folder, its checkpoints one level further down.
-    runs = [folder for folder in saved.folder.resolve().parents[:2] if (folder / SETTINGS).exists()]
-    place = runs[0] / "data" / "valid" if runs else None
-    return open_text(place)[:LISTENED].tolist() if place is not None and place.exists() else None
+    run = run_of(saved)
+    return open_text(run / "data" / "valid")[:LISTENED].tolist() if run and (run / "data" / "valid").exists() else None
 
 
 def check(model: LanguageModel, theirs: OnnxReader, types: int) -> float:

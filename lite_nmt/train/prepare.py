@@ -79,6 +79,11 @@ class Settings:
         write_whole(run / SETTINGS, json.dumps(saved, indent=1).encode())
 
 
+def run_of(saved: checkpoint.Checkpoint) -> Path | None:
+    """The run that a checkpoint lies in: a run's model one level down, its checkpoints one level further."""
+    return next((folder for folder in saved.folder.resolve().parents[:2] if (folder / SETTINGS).exists()), None)
+
+
 def prepare(
     config: Config,
     data: Path,
