@@ -22,7 +22,7 @@ BITS = tuple(range(MIN_BITS, MAX_BITS + 1))
 JSON_FILE, PNG_FILE = "sensitivity.json", "sensitivity.png"
 
 Measured = dict[str, float]
-"""``nll``, nats a token; ``bleu`` where it was asked for; ``error`` where weights were changed: the squares of
+"""``nll``, nats a token; ``bleu`` or ROUGE where it was asked for; ``error`` where weights were changed: the squares of
 what they were changed by, as a share of theirs."""
 Measure = Callable[[Mapping[str, Floats]], Measured]
 

@@ -18,6 +18,7 @@ from lite_nmt.models.translation import TranslationModel
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.prepare import run_of
 from lite_nmt.train.processes import Processes
+from lite_nmt.train.summaries import SummaryTrainer
 from lite_nmt.train.translation import TranslationTrainer
 
 
@@ -73,21 +74,22 @@ def numbers(model: TranslationModel) -> dict[str, Floats]:
 class Validation:
     """Measures weights of one model on validation pairs."""
 
-    def __init__(self, saved: Checkpoint, pairs: Encoded, bleu: bool, device: torch.device) -> None:
+    def __init__(self, saved: Checkpoint, pairs: Encoded, written: bool, device: torch.device) -> None:
         """
         Args:
-            bleu: also translate, greedily, and score; many times slower than the loss.
+            written: also translate or summarise, greedily, and score; many times slower than the loss.
         """
-        self.pairs, self.bleu, self.folder = pairs, bleu, saved.folder
+        self.pairs, self.written, self.folder = pairs, written, saved.folder
         config = dataclasses.replace(saved.config, train=dataclasses.replace(saved.config.train, compile=False))
         quiet = Metrics(saved.folder, first=False)
-        self.trainer = TranslationTrainer(
+        trainer = SummaryTrainer if config.task == "summarize" else TranslationTrainer
+        self.trainer = trainer(
             config, saved.languages, saved.vocabulary, pairs, pairs, saved.folder, Processes(device), quiet
         )
         self.trainer.model.eval()
 
     def __call__(self, weights: Mapping[str, Floats], int8: bool = False) -> dict[str, float]:
-        """``nll``, nats a token, and ``bleu`` where asked for.
+        """``nll``, nats a token; where asked for ``bleu``, or of summaries ``rouge1``, ``rouge2`` and ``rougeL``.
 
         Args:
             int8: round activations too, as int8 arithmetic does.
@@ -95,8 +97,8 @@ class Validation:
         restore(self.trainer.model, {name: torch.from_numpy(w) for name, w in weights.items()}, self.folder)
         handles = round_inputs(self.trainer.model) if int8 else []
         found = {"nll": self.trainer.validation_nll(self.pairs)}
-        if self.bleu:
-            found["bleu"] = self.trainer.validation_bleu(self.pairs)
+        if self.written:
+            found |= {name.removeprefix("valid_"): value for name, value in self.trainer.quality(self.pairs).items()}
         for handle in handles:
             handle.remove()
         return found

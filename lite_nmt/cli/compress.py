@@ -66,7 +66,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--sentences", type=positive, default=SENTENCES, metavar="N", help="pairs measured (%(default)s)"
     )
-    parser.add_argument("--bleu", action="store_true", help="measure greedy validation BLEU too")
+    parser.add_argument("--bleu", action="store_true", help="measure greedy validation BLEU too, or ROUGE of summaries")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with train.* and valid.*")
     parser.add_argument("--threads", type=positive, metavar="N", help="CPU threads")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps (%(default)s)")
@@ -160,14 +160,15 @@ def _compress(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int
     pairs = (need_pairs if args.bleu else find_pairs)(saved, "valid", args.data, scratch)
     validation = Validation(saved, pairs, args.bleu, place) if pairs else None
     rows: list[dict[str, Any]] = []
+    metrics: dict[str, float] = {}  # of the last stage
 
     def watch(stage: Stage) -> None:
         found = validation(stage.weights, stage.int8) if validation else {}
         rows.append({"stage": stage.name, "zeros": stage.zeros(), "paper_bytes": stage.paper_bytes(), **found})
+        metrics.update({f"valid_{name}": value for name, value in found.items()})
         print(_row(rows[-1], rows[0]), file=sys.stderr if args.json else sys.stdout, flush=True)
 
     packed = compress(saved.model(), config, tuner, watch)
-    metrics = {f"valid_{name}": rows[-1][name] for name in ("nll", "bleu") if name in rows[-1]}
     checkpoint.save(args.out, saved.config, saved.languages, saved.step, metrics, saved.vocabulary, packed)
     files = {path.name: path.stat().st_size for path in sorted(args.out.iterdir())}
     source = [path for path in saved.folder.iterdir() if path.name != checkpoint.TRAINING]
@@ -208,11 +209,14 @@ def _row(row: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """One stage: size as the paper counts it, and what it is worth."""
     import math
 
+    from lite_nmt.train.metrics import quality
+
     ratio = first["paper_bytes"] / max(row["paper_bytes"], 1)
     text = f"{row['stage']:<22} {row['zeros']:6.1%} zeros {row['paper_bytes']:>12,} bytes (paper) {ratio:6.2f}x"
     if "nll" in row:
         text += f"  validation ppl {math.exp(min(row['nll'], 50)):.3f}"
-    return text + (f"  BLEU {row['bleu']:.2f}" if "bleu" in row else "")
+    told = quality({f"valid_{name}": row[name] for name in row})
+    return text + (f"  {told}" if told else "")
 
 
 def _measure(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int:

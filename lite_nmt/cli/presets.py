@@ -63,7 +63,8 @@ def as_toml(name: str, config: Config) -> str:
     from lite_nmt.profiling.budget import quantity
 
     row = describe(name, config)
-    lines = [f"# {name}: Mult-Adds for 30 to 30 tokens, and parameters, paper count (full count)"]
+    tokens = "30 tokens" if config.task == "lm" else "30 to 30 tokens"
+    lines = [f"# {name}: Mult-Adds for {tokens}, and parameters, paper count (full count)"]
     for label in ("mult_adds", "parameters"):
         paper, full = row[label]["paper"], row[label]["full"]
         lines.append(f"# {label:20}{quantity(paper):>9} ({quantity(full)})")
@@ -93,7 +94,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from lite_nmt.profiling.budget import quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
-    table.caption = "Mult-Adds for 30 to 30 tokens, and parameters: paper count, then full (docs/counting.md)."
+    table.caption = "Mult-Adds for 30 to 30 tokens (language models: 30), and parameters: paper count, then full (docs/counting.md)."
     table.add_column("preset", no_wrap=True)
     for name in ("Mult-Adds", "full", "params", "full"):
         table.add_column(name, justify="right", no_wrap=True)

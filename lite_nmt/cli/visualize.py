@@ -71,9 +71,11 @@ def _spans(args: argparse.Namespace, saved: Checkpoint) -> int:
     from lite_nmt.evaluate.spans import pictures, spans
     from lite_nmt.manifest import write_whole
 
-    if args.sentence or not (found := spans(saved.language_model())):
-        why = "takes no sentence" if args.sentence else "has no adaptive spans to draw"
-        raise LiteNmtError(f"{args.checkpoint} is a language model, which {why}.")
+    given = {"a sentence": args.sentence, "--target": args.target, "--against": args.against}
+    if not_taken := [name for name, value in given.items() if value is not None]:
+        raise LiteNmtError(f"{args.checkpoint} is a language model, which takes no {not_taken[0].removeprefix('a ')}.")
+    if not (found := spans(saved.language_model())):
+        raise LiteNmtError(f"{args.checkpoint} is a language model, which has no adaptive spans to draw.")
     args.out.mkdir(parents=True, exist_ok=True)
     drawn = pictures(found)
     for name, content in drawn.items():

@@ -88,6 +88,7 @@ def test_it_translates_as_the_checkpoint_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     folders = [request.getfixturevalue(name) for name in (origin, kind)]
+    capsys.readouterr()  # what making them said
     options = ("--beam", beam, "--nbest", min(beam, 2), "--json")
     ours, theirs = ([json.loads(line) for line in translate(capsys, f, source, *options).splitlines()] for f in folders)
     assert len(ours) == len(theirs) == len(LINES)

@@ -15,6 +15,7 @@ from lite_nmt.data.encoded import Encoded, encode
 from lite_nmt.data.vocabulary import EOS, Vocabulary
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.models import checkpoint
 from lite_nmt.train.run import train
 
 STACK = {"layers": 1, "heads": 2, "conv_heads": 2, "kernels": [3], "ffn": 16}
@@ -122,6 +123,14 @@ def test_a_bundle_summarises_as_the_run(
     assert Translator.load(tmp_path / "fp32").translate(lines) == expected
     assert main(["evaluate", str(out), "--data", str(data)]) == 0
     assert "ROUGE-2" in capsys.readouterr().out
+
+
+def test_compression_says_its_rouge(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compress", str(run), "--out", str(tmp_path / "small"), "--bits", "8", "--bleu"]) == 0
+    said = capsys.readouterr().out
+    assert "ROUGE-1/2/L" in said
+    assert "BLEU" not in said
+    assert checkpoint.load(tmp_path / "small").metrics.keys() == {"valid_nll", *(f"valid_rouge{k}" for k in "12L")}
 
 
 @pytest.mark.parametrize(
