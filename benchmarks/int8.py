@@ -62,7 +62,7 @@ def main() -> None:
         for rounded in (False,) if options is None else (False, True):
             translator = Translator.load(folder, threads=args.threads)
             if rounded:
-                round_inputs(model_of(translator))
+                round_inputs(model_of(translator.engine))
             source, target = translator.languages
             output = translator.translate(list(read_lines(args.data / f"test.{source}")))
             references = list(read_lines(args.data / f"test.{target}"))

@@ -94,7 +94,10 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from lite_nmt.profiling.budget import quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
-    table.caption = "Mult-Adds for 30 to 30 tokens (language models: 30), and parameters: paper count, then full (docs/counting.md)."
+    table.caption = (
+        "Mult-Adds for 30 to 30 tokens, of language models for 30, and parameters: paper count, then full "
+        "(docs/counting.md)."
+    )
     table.add_column("preset", no_wrap=True)
     for name in ("Mult-Adds", "full", "params", "full"):
         table.add_column(name, justify="right", no_wrap=True)

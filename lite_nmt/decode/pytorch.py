@@ -8,25 +8,24 @@ import torch
 
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.vocabulary import BOS, EOS, PAD
-from lite_nmt.decode.engine import Alignment, pad
+from lite_nmt.decode.engine import Alignment, Engine, pad
 from lite_nmt.decode.hypothesis import Hypothesis
 from lite_nmt.decode.search import search
-from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import Checkpoint
 from lite_nmt.models.device import device as find_device
 from lite_nmt.models.translation import TranslationModel
 
 
-def model_of(translator: Translator) -> TranslationModel:
-    """The PyTorch model that a translator runs.
+def model_of(engine: Engine) -> TranslationModel:
+    """The PyTorch model that an engine runs.
 
     Raises:
         LiteNmtError: it runs a bundle, which has none.
     """
-    if not isinstance(translator.engine, PyTorchEngine):
+    if not isinstance(engine, PyTorchEngine):
         raise LiteNmtError("a bundle's graph cannot be looked into; give the checkpoint that it was exported from.")
-    return translator.engine.model
+    return engine.model
 
 
 class PyTorchEngine:

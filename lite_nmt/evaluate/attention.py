@@ -144,7 +144,7 @@ _Seen = dict[tuple[str, str], tuple[list[Tensor], list[Tensor]]]
 
 def _run(translator: Translator, source: list[int], target: list[int]) -> _Seen:
     """One pass, with the target given. Each branch takes note of its input on the way."""
-    model = model_of(translator)
+    model = model_of(translator.engine)
     seen: _Seen = {}
     with ExitStack() as hooks:
         for key, mixer in _mixers(model, translator.config.model):

@@ -139,7 +139,7 @@ def test_candidates(translator: Translator, model: TranslationModel, vocabulary:
 
 @pytest.mark.filterwarnings("ignore:lines longer than")
 def test_load(translator: Translator, config: Config, vocabulary: Vocabulary, tmp_path: Path) -> None:
-    weights = checkpoint.named_weights(model_of(translator))
+    weights = checkpoint.named_weights(model_of(translator.engine))
     checkpoint.save(tmp_path / "c", config, ("de", "en"), 1, {}, vocabulary, weights)
     loaded = lite_nmt.Translator.load(str(tmp_path / "c"), threads=torch.get_num_threads())
     assert loaded.translate(LINES) == translator.translate(LINES)

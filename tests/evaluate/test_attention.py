@@ -74,8 +74,8 @@ def test_maps_are_those_of_each_layer(
     target = torch.tensor([[BOS, *written[:-1]]])
     keep = torch.ones_like(source, dtype=torch.bool)
     with torch.inference_mode():
-        x = model_of(model).source(source, torch.arange(source.shape[1]))
-        for i, layer in enumerate(model_of(model).encoder):
+        x = model_of(model.engine).source(source, torch.arange(source.shape[1]))
+        for i, layer in enumerate(model_of(model.engine).encoder):
             assert isinstance(layer, EncoderLayer)
             mixer: Any = layer.mixer
             halves = layer.mix.enter(x).chunk(2, -1) if encoder["mixer"] == "lsra" else (layer.mix.enter(x),)
@@ -83,9 +83,9 @@ def test_maps_are_those_of_each_layer(
             for maps, part, half in zip(reading.of(ENCODER), parts, halves, strict=True):
                 torch.testing.assert_close(maps.layers[i], part.weights(half, keep)[0].abs().mean(0))
             x = layer(x, keep)
-        memory = model_of(model).memory(model_of(model).encode(source, keep))
+        memory = model_of(model.engine).memory(model_of(model.engine).encode(source, keep))
         [cross] = reading.of(CROSS)
-        torch.testing.assert_close(cross.layers[-1], model_of(model).alignment(target, memory, keep)[0])
+        torch.testing.assert_close(cross.layers[-1], model_of(model.engine).alignment(target, memory, keep)[0])
     for maps in reading.of(DECODER):
         assert not maps.layers.triu(1).any()
         assert (maps.layers.diagonal(dim1=1, dim2=2) > 0).all()
@@ -94,13 +94,13 @@ def test_maps_are_those_of_each_layer(
     assert "".join(labels[1]).replace("▁", " ") == " Ein Hund</s>"
     assert reading.labels(DECODER)[0] == ("<s>", *labels[0][:-1])
     # Nothing stays hooked to the model.
-    assert not any(module._forward_pre_hooks for module in model_of(model).modules())
+    assert not any(module._forward_pre_hooks for module in model_of(model.engine).modules())
 
 
 @pytest.mark.parametrize(("bias", "share"), [(30.0, 1.0), (0.0, 0.5), (-30.0, 0.0)])
 def test_windows_of_talk(vocabulary: Vocabulary, bias: float, share: float) -> None:
     model = translator(vocabulary, {"mixer": "lsra", "conv": "talk", "kernels": [4, 7]}, {"mixer": "talk"})
-    for module in model_of(model).modules():
+    for module in model_of(model.engine).modules():
         if isinstance(module, Convolution) and isinstance(module.producer, TalkTaps):
             torch.nn.init.zeros_(module.producer.offsets.weight)
             torch.nn.init.constant_(module.producer.offsets.bias, bias)
@@ -140,6 +140,6 @@ def test_refusals(vocabulary: Vocabulary) -> None:
     model.config = dataclasses.replace(model.config, decode=talkative)
     with pytest.raises(LiteNmtError, match="m translates to 201 pieces; give a target of at most 200"):
         read(model, "m", "Hund")
-    torch.nn.init.constant_(model_of(model).target.weight, torch.nan)
+    torch.nn.init.constant_(model_of(model.engine).target.weight, torch.nan)
     with pytest.raises(LiteNmtError, match="not finite numbers"):
         read(model, "m", "Hund", "dog")
