@@ -34,7 +34,7 @@ from lite_nmt.ops.band_parts import (
 )
 
 
-@triton.jit(do_not_specialize=["T", "threshold"])
+@triton.jit(do_not_specialize=["T", "x_batch", "threshold"])  # what changes with the length of a batch
 def band_forward(
     x_ptr,
     w_ptr,
@@ -48,6 +48,7 @@ def band_forward(
     R,
     P,
     RIGHT,
+    row,
     x_batch,
     x_step,
     threshold,
@@ -88,12 +89,12 @@ def band_forward(
         there = mine
     lse = tl.zeros(local.shape, tl.float32)
     if MODE != TALK:
-        lse = logsumexp(w_ptr, anchor, local, there, head, H, K, TAPS, CHUNKS)
+        lse = logsumexp(w_ptr, anchor, local, there, head, row, K, TAPS, CHUNKS)
 
     total = tl.zeros([ROWS, SHARE], tl.float32)
     for n in range(CHUNKS):
         p, m = make_taps(
-            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, n * TAPS, lse, H, P, RIGHT, threshold, scale,
+            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, n * TAPS, lse, row, P, RIGHT, threshold, scale,
             MODE, K, MADE, TAPS,
         )  # fmt: skip
         band = skewed(p * m, j[None, :] - i[:, None], ROWS, TAPS)
@@ -149,7 +150,7 @@ def _toward_taps(
     return tl.where(mine[:, None], tl.gather(band, tl.minimum(index, COLUMNS - 1), 1), 0.0)
 
 
-@triton.jit(do_not_specialize=["T", "threshold"])
+@triton.jit(do_not_specialize=["T", "x_batch", "g_batch", "threshold"])
 def band_backward(
     g_ptr,
     x_ptr,
@@ -166,6 +167,7 @@ def band_backward(
     R,
     P,
     RIGHT,
+    row,
     x_batch,
     x_step,
     g_batch,
@@ -214,7 +216,7 @@ def band_backward(
     lse = tl.zeros(local.shape, tl.float32)
     if MODE == TALK:
         left, right, by_left, by_right = talk_offsets(
-            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, H, P, RIGHT, threshold, scale
+            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, P, RIGHT, threshold, scale
         )
         dleft = tl.zeros([ROWS], tl.float32)
         dright = tl.zeros([ROWS], tl.float32)
@@ -231,7 +233,7 @@ def band_backward(
         if dright_ptr is not None:
             tl.store(dright_ptr + at, (dright * by_right / K).to(dright_ptr.dtype.element_ty), mask=mine)
     else:
-        lse = logsumexp(w_ptr, anchor, local, there, head, H, K, TAPS, CHUNKS)
+        lse = logsumexp(w_ptr, anchor, local, there, head, row, K, TAPS, CHUNKS)
         mean = tl.zeros(local.shape, tl.float32)  # sum_k p d, which softmax subtracts
         TURNS: tl.constexpr = 2 if CHUNKS > 1 else 1  # one chunk holds the whole row, and needs no turn for the sum
         for turn in tl.static_range(TURNS):
@@ -241,7 +243,7 @@ def band_backward(
                     ROWS, COLUMNS, TAPS, SHARE, SHARES, VECTOR, PRECISION, WIDEN,
                 )  # fmt: skip
                 p, m = make_taps(
-                    w_ptr, right_ptr, seed_ptr, anchor, local, there, head, n * TAPS, lse, H, P, RIGHT, threshold,
+                    w_ptr, right_ptr, seed_ptr, anchor, local, there, head, n * TAPS, lse, row, P, RIGHT, threshold,
                     scale, MODE, K, MADE, TAPS,
                 )  # fmt: skip
                 if MODE == LIGHT:
@@ -275,9 +277,9 @@ def band_backward(
                 theirs, away, exist = b * T + seer, j, seen
                 their_lse = tl.zeros([COLUMNS], tl.float32)
                 if MODE == DYNAMIC:
-                    their_lse = logsumexp(w_ptr, theirs, away, exist, head, H, K, TAPS, CHUNKS)
+                    their_lse = logsumexp(w_ptr, theirs, away, exist, head, row, K, TAPS, CHUNKS)
             p, m = make_taps(
-                w_ptr, right_ptr, seed_ptr, theirs, away, exist, head, n * TAPS, their_lse, H, P, RIGHT, threshold,
+                w_ptr, right_ptr, seed_ptr, theirs, away, exist, head, n * TAPS, their_lse, row, P, RIGHT, threshold,
                 scale, MODE, K, SKEWED, TAPS,
             )  # fmt: skip
             band = skewed(p * m, i[None, :] - j[:, None] + TAPS - 1, COLUMNS, TAPS)

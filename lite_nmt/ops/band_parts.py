@@ -1,6 +1,7 @@
 """What the kernels of the banded product are made of: random bits, the three makers of taps, tiles in and out.
 
-Rows of taps are named by ``anchor``, the number b T + t of the first one, and ``local``, their distances from it.
+Rows of taps are named by ``anchor``, the number b T + t of the first one, and ``local``, their distances from it; each
+begins ``row`` numbers after the one before.
 """
 
 from __future__ import annotations
@@ -36,22 +37,22 @@ def _dropconnect(seed_ptr, anchor, local, head, first, threshold, scale, ROWS: t
 
 
 @triton.jit
-def _logits(w_ptr, anchor, local, there, head, first, H, K: tl.constexpr, TAPS: tl.constexpr):
+def _logits(w_ptr, anchor, local, there, head, first, row, K: tl.constexpr, TAPS: tl.constexpr):
     """One chunk of the rows' logits, -inf beyond the last tap. A row that is not there has zeros, not garbage."""
     tap = first + tl.arange(0, TAPS)
     inside = tap < K
-    at = local[:, None] * (H * K) + tap[None, :]
-    w = tl.load(w_ptr + (anchor * H + head) * K + at, mask=there[:, None] & inside[None, :], other=0.0)
+    at = local[:, None] * row + tap[None, :]
+    w = tl.load(w_ptr + anchor * row + head * K + at, mask=there[:, None] & inside[None, :], other=0.0)
     return tl.where(inside[None, :], w.to(tl.float32), float("-inf"))
 
 
 @triton.jit
-def logsumexp(w_ptr, anchor, local, there, head, H, K: tl.constexpr, TAPS: tl.constexpr, CHUNKS: tl.constexpr):
+def logsumexp(w_ptr, anchor, local, there, head, row, K: tl.constexpr, TAPS: tl.constexpr, CHUNKS: tl.constexpr):
     """Of each row's K logits."""
     high = tl.full(local.shape, float("-inf"), tl.float32)
     total = tl.zeros(local.shape, tl.float32)
     for n in range(CHUNKS):
-        w = _logits(w_ptr, anchor, local, there, head, n * TAPS, H, K, TAPS)
+        w = _logits(w_ptr, anchor, local, there, head, n * TAPS, row, K, TAPS)
         new = tl.maximum(high, tl.max(w, 1))
         base = tl.where(new == float("-inf"), 0.0, new)
         total = total * tl.exp(high - base) + tl.sum(tl.exp(w - base[:, None]), 1)
@@ -60,7 +61,7 @@ def logsumexp(w_ptr, anchor, local, there, head, H, K: tl.constexpr, TAPS: tl.co
 
 
 @triton.jit
-def talk_offsets(w_ptr, right_ptr, seed_ptr, anchor, local, there, head, H, LEFT, RIGHT, threshold, scale):
+def talk_offsets(w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, LEFT, RIGHT, threshold, scale):
     """TaLK's two reaches in steps, a_l L and a_r R, and what each offset a is multiplied by to become one."""
     by_left = tl.zeros(local.shape, tl.float32) + LEFT
     by_right = tl.zeros(local.shape, tl.float32) + RIGHT
@@ -68,7 +69,7 @@ def talk_offsets(w_ptr, right_ptr, seed_ptr, anchor, local, there, head, H, LEFT
         a, b, _, _ = _bits(seed_ptr, anchor, local, head, tl.arange(0, 1))
         by_left *= tl.sum(_survivors(a, threshold, scale), 1)
         by_right *= tl.sum(_survivors(b, threshold, scale), 1)
-    at = anchor * H + head + local * H
+    at = anchor * row + head + local * row
     left = tl.load(w_ptr + at, mask=there, other=0.0).to(tl.float32) * by_left
     right = tl.zeros(local.shape, tl.float32)
     if right_ptr is not None:
@@ -107,7 +108,7 @@ def make_taps(
     head,
     first,
     lse,
-    H,
+    row,
     LEFT,
     RIGHT,
     threshold,
@@ -121,12 +122,12 @@ def make_taps(
     m = tl.full([ROWS, TAPS], 1.0, tl.float32)
     if MODE == TALK:
         left, right, _, _ = talk_offsets(
-            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, H, LEFT, RIGHT, threshold, scale
+            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, LEFT, RIGHT, threshold, scale
         )
         low, high, inside = soft_box(left, right, first, LEFT, K, TAPS)
         p = tl.where(inside, clamp(low) * clamp(high) / K, 0.0)
     else:
-        p = tl.exp(_logits(w_ptr, anchor, local, there, head, first, H, K, TAPS) - lse[:, None])
+        p = tl.exp(_logits(w_ptr, anchor, local, there, head, first, row, K, TAPS) - lse[:, None])
         if seed_ptr is not None:
             m = _dropconnect(seed_ptr, anchor, local, head, first, threshold, scale, ROWS, TAPS)
     return p, m

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ from torch import Tensor
 from lite_nmt.ops.band_kernels import band_backward, band_forward
 from lite_nmt.ops.band_parts import DYNAMIC, LIGHT, TALK
 
+FARTHEST = 2**25  # elements between two steps; a tile's own offsets are 32 bits
 INTERPRETED: bool = triton.knobs.runtime.interpret
 MODES = {"light": int(LIGHT), "dynamic": int(DYNAMIC), "talk": int(TALK)}
 
@@ -56,8 +59,13 @@ def tiling(taps: int, shared: int, aligned: int) -> Tiling:
     )
 
 
+@functools.cache
 def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtype) -> dict[str, Any]:
-    """All that is fixed when a kernel is compiled, launch options included."""
+    """All that is fixed when a kernel is compiled, launch options included.
+
+    Args:
+        aligned: a power of two that divides where steps begin; 8 for all beyond.
+    """
     cut = tiling(taps, shared, aligned)
     large = cut.COLUMNS > 32 and (cut.CHUNKS > 1 or dtype is torch.float32)
     short = mode == "light" and cut.TAPS < 32
@@ -76,8 +84,18 @@ def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtyp
 
 
 def _unit(x: Tensor) -> Tensor:
-    """With channels side by side; sentences and steps may lie anywhere."""
-    return x if x.stride(-1) == 1 else x.contiguous()
+    """With channels side by side; sentences may lie anywhere, and steps nearly so."""
+    return x if x.stride(-1) == 1 and x.stride(1) <= FARTHEST else x.contiguous()
+
+
+def _rows(weights: Tensor, right: Tensor | None) -> tuple[Tensor, Tensor | None, int]:
+    """Both with rows evenly apart, as halves of one tensor are too; and how far that is."""
+    if weights.dim() > 2 and weights[0, 0].is_contiguous():
+        apart, row = weights.stride()[:2]
+        if apart == len(weights[0]) * row and (right is None or right.stride() == weights.stride()):
+            return weights, right, row
+    weights, right = weights.contiguous(), None if right is None else right.contiguous()
+    return weights, right, weights[0, 0].numel()
 
 
 def _bytes(keep: Tensor | None) -> Tensor | None:
@@ -89,8 +107,7 @@ def _dropping(dropout: float) -> tuple[int, float]:
     return round(dropout * 2**31), 1 / (1 - dropout)
 
 
-@torch.library.custom_op("lite_nmt::band_forward", mutates_args=())
-def forward(
+def launch_forward(
     x: Tensor,
     weights: Tensor,
     right: Tensor | None,
@@ -108,36 +125,41 @@ def forward(
     if not out.numel():
         return out
     x = _unit(x)
-    fixed = constants(mode, taps, channels // heads, math.gcd(channels, *x.stride()[:2]), x.dtype)
+    weights, right, row = _rows(weights, right)
+    fixed = constants(mode, taps, channels // heads, math.gcd(8, channels, *x.stride()[:2]), x.dtype)
     grid = (batch * triton.cdiv(length, fixed["STEP"]) * heads * fixed["SHARES"],)
-    band_forward[grid](
-        x,
-        weights.contiguous(),
-        None if right is None else right.contiguous(),
-        None if bias is None else bias.contiguous(),
-        _bytes(keep),
-        seed,
-        out,
-        length,
-        heads,
-        channels // heads,
-        padding,
-        taps - 1 - padding,
-        x.stride(0),
-        x.stride(1),
-        *_dropping(dropout),
-        **fixed,
-    )
+    with torch.cuda.device_of(x):  # Triton launches on the current device, wherever the tensors lie
+        band_forward[grid](
+            x,
+            weights,
+            right,
+            None if bias is None else bias.contiguous(),
+            _bytes(keep),
+            seed,
+            out,
+            length,
+            heads,
+            channels // heads,
+            padding,
+            taps - 1 - padding,
+            row,
+            x.stride(0),
+            x.stride(1),
+            *_dropping(dropout),
+            **fixed,
+        )
     return out
 
 
-@forward.register_fake
+forward_op = torch.library.custom_op("lite_nmt::band_forward", launch_forward, mutates_args=())
+
+
+@forward_op.register_fake
 def _(x: Tensor, *rest: Any) -> Tensor:
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-@torch.library.custom_op("lite_nmt::band_backward", mutates_args=())
-def backward(
+def launch_backward(
     grad: Tensor,
     x: Tensor,
     weights: Tensor,
@@ -157,39 +179,45 @@ def backward(
     if not dx.numel():
         return dx, dweights.zero_(), dright.zero_(), dbias.zero_()
     grad, x = _unit(grad), _unit(x)
-    aligned = math.gcd(channels, *x.stride()[:2], *grad.stride()[:2])
+    weights, right, row = _rows(weights, right)
+    aligned = math.gcd(8, channels, *x.stride()[:2], *grad.stride()[:2])
     fixed = constants(mode, taps, channels // heads, aligned, x.dtype)
     tiles = batch * triton.cdiv(length, fixed["STEP"])
     by_tile = x.new_empty(tiles, heads, taps, dtype=torch.float32) if mode == "light" else None
     bias_by_tile = None if bias is None else x.new_empty(tiles, channels, dtype=torch.float32)
-    band_backward[(tiles * heads,)](
-        grad,
-        x,
-        weights.contiguous(),
-        None if right is None else right.contiguous(),
-        _bytes(keep),
-        seed,
-        dx,
-        dweights if by_tile is None else by_tile,
-        None if right is None else dright,
-        bias_by_tile,
-        length,
-        heads,
-        channels // heads,
-        padding,
-        taps - 1 - padding,
-        x.stride(0),
-        x.stride(1),
-        grad.stride(0),
-        grad.stride(1),
-        *_dropping(dropout),
-        **fixed,
-    )
+    with torch.cuda.device_of(x):
+        band_backward[(tiles * heads,)](
+            grad,
+            x,
+            weights,
+            right,
+            _bytes(keep),
+            seed,
+            dx,
+            dweights if by_tile is None else by_tile,
+            None if right is None else dright,
+            bias_by_tile,
+            length,
+            heads,
+            channels // heads,
+            padding,
+            taps - 1 - padding,
+            row,
+            x.stride(0),
+            x.stride(1),
+            grad.stride(0),
+            grad.stride(1),
+            *_dropping(dropout),
+            **fixed,
+        )
     if by_tile is not None:
         dweights = by_tile.sum(0).to(weights.dtype)
     if bias is not None and bias_by_tile is not None:
         dbias = bias_by_tile.sum(0).to(bias.dtype)
     return dx, dweights, dright, dbias
+
+
+backward_op = torch.library.custom_op("lite_nmt::band_backward", launch_backward, mutates_args=())
 
 
 def _gradients(
@@ -200,7 +228,7 @@ def _gradients(
     return dx, dweights, dright, dbias
 
 
-@backward.register_fake
+@backward_op.register_fake
 def _(grad: Tensor, x: Tensor, weights: Tensor, right: Tensor | None, bias: Tensor | None, *rest: Any) -> Any:
     return _gradients(x, weights, right, bias)
 
@@ -210,11 +238,28 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.rest = inputs[6:]
 
 
-def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    _, _, right, bias, _, _ = ctx.saved_tensors
-    dx, dweights, dright, dbias = backward(grad, *ctx.saved_tensors, *ctx.rest)
-    absent = (None,) * (2 + len(ctx.rest))
-    return dx, dweights, None if right is None else dright, None if bias is None else dbias, *absent
+def _gradient(backward: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]) -> Callable[..., Any]:
+    def formula(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        _, _, right, bias, _, _ = ctx.saved_tensors
+        dx, dweights, dright, dbias = backward(grad, *ctx.saved_tensors, *ctx.rest)
+        absent = (None,) * (2 + len(ctx.rest))
+        return dx, dweights, None if right is None else dright, None if bias is None else dbias, *absent
+
+    return formula
 
 
-forward.register_autograd(_autograd, setup_context=_setup)
+forward_op.register_autograd(_gradient(backward_op), setup_context=_setup)
+
+
+class _Eager(torch.autograd.Function):
+    """The same without PyTorch's registry, whose calls take longer than the kernels do for a short sentence."""
+
+    forward = staticmethod(launch_forward)
+    setup_context = staticmethod(_setup)
+    backward = staticmethod(torch.autograd.function.once_differentiable(_gradient(launch_backward)))
+
+
+def forward(x: Tensor, *arguments: Any) -> Tensor:
+    """:func:`launch_forward`, with gradients, for torch.compile as for everyone else."""
+    plain = type(x) is Tensor and not torch.compiler.is_compiling()
+    return (_Eager.apply if plain else forward_op)(x, *arguments)

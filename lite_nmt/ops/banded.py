@@ -27,7 +27,7 @@ def banded(x: Tensor, weights: Tensor, padding: int) -> Tensor:
         padding: P, how many taps lie to the left of the current step (0 ... K-1).
 
     Returns:
-        B T C, o[b,t,h,r] = sum_k weights[b,t,h,k] * x[b,t+k-P,h,r].
+        B T C in the dtype of x, o[b,t,h,r] = sum_k weights[b,t,h,k] * x[b,t+k-P,h,r], summed in float32 or better.
     """
     heads, taps = weights.shape[-2:]
     if x.shape[-1] % heads:
@@ -58,6 +58,7 @@ def _windows(x: Tensor, weights: Tensor, padding: int) -> Tensor:
     """In few standard operators, for every length: a depthwise convolution, or a product for each step's window."""
     heads, taps = weights.shape[-2:]
     batch, length, channels = x.shape
+    weights = weights.to(x.dtype)
     if weights.dim() == 2:
         # As an image of height 1: ONNX Runtime's depthwise kernel for images is several times as fast as its other.
         image = x.unsqueeze(1).permute(0, 3, 1, 2)  # B C 1 T
@@ -76,17 +77,19 @@ def _windows(x: Tensor, weights: Tensor, padding: int) -> Tensor:
 def _shifted(x: Tensor, weights: Tensor, padding: int) -> Tensor:
     heads, taps = weights.shape[-2:]
     batch, length, channels = x.shape
-    ahead = F.pad(x, (0, 0, padding, taps - 1 - padding)).view(batch, -1, heads, channels // heads)
-    out = torch.zeros_like(ahead[:, :length])
+    ahead = F.pad(x, (0, 0, padding, taps - 1 - padding)).view(batch, length + taps - 1, heads, channels // heads)
+    weights = _accurate(weights)
+    out = torch.zeros_like(ahead[:, :length], dtype=torch.promote_types(x.dtype, weights.dtype))
     for k in range(taps):
         out = out + ahead[:, k : k + length] * weights[..., k].unsqueeze(-1)
-    return out.reshape(batch, length, channels)
+    return out.reshape(batch, length, channels).to(x.dtype)
 
 
 def _as_matrix(x: Tensor, weights: Tensor, padding: int) -> Tensor:
     batch, length, channels = x.shape
     matrix = band_matrix(weights, length, padding)
-    values = x.view(batch, length, weights.shape[-2], -1).transpose(1, 2)  # B H T R
+    heads = weights.shape[-2]
+    values = x.reshape(batch, length, heads, channels // heads).transpose(1, 2)  # B H T R
     return torch.matmul(matrix.to(x.dtype), values).transpose(1, 2).reshape(batch, length, channels)
 
 
@@ -116,7 +119,7 @@ def product(x: Tensor, taps: Tensor, padding: int, bias: Tensor | None, keep: Te
     """:func:`banded` of x, B T C, without the steps where ``keep``, B T, is false; and ``bias``, C, added."""
     if keep is not None:
         x = x.masked_fill(~keep.unsqueeze(-1), 0)
-    out = banded(x, taps.to(x.dtype), padding)
+    out = banded(x, taps, padding)
     return out if bias is None else out + bias.to(out.dtype)
 
 

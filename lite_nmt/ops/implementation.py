@@ -46,10 +46,13 @@ def use_triton(impl: Implementation, x: Tensor, *others: Tensor | None, limit: s
     return True
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # PyTorch's has no types
 def obstacle(kind: str, index: int | None) -> str:
     """Why the kernels do not run on a device; empty where they do."""
     return _obstacle(kind, index)
+
+
+# What torch.compiler.assume_constant_result does, but for importing torch._dynamo: a second, at every start.
+obstacle._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @functools.cache
@@ -67,15 +70,23 @@ def _obstacle(kind: str, index: int | None) -> str:
     return ""
 
 
-def check(x: Tensor, heads: int, bias: Tensor | None, keep: Tensor | None, dropout: float) -> None:
+def check(
+    x: Tensor,
+    heads: int,
+    bias: Tensor | None,
+    keep: Tensor | None,
+    dropout: float,
+    seed: Tensor | None,
+    *weights: Tensor | None,
+) -> None:
     """What the three convolutions ask of the arguments that they share.
 
     Raises:
         ValueError: by name, with the value.
     """
-    if x.dim() != 3:
-        raise ValueError(f"x has the shape {tuple(x.shape)}; it must be B T C")
-    if x.shape[-1] % heads:
+    if x.dim() != 3 or not x.is_floating_point():
+        raise ValueError(f"x is {x.dtype} of shape {tuple(x.shape)}; it must be floating-point, B T C")
+    if heads < 1 or x.shape[-1] % heads:
         raise ValueError(f"{x.shape[-1]} channels cannot be shared by {heads} heads")
     if bias is not None and bias.shape != x.shape[-1:]:
         raise ValueError(f"bias has the shape {tuple(bias.shape)}; with {x.shape[-1]} channels it must be one row")
@@ -83,18 +94,30 @@ def check(x: Tensor, heads: int, bias: Tensor | None, keep: Tensor | None, dropo
         raise ValueError(f"keep is {keep.dtype} of shape {tuple(keep.shape)}; it must be bool, {tuple(x.shape[:2])}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; it must be at least 0 and below 1")
+    if seed is not None and (seed.dtype != torch.int64 or seed.numel() != 1):
+        raise ValueError(f"seed is {seed.dtype} of shape {tuple(seed.shape)}; it must be one int64")
+    named = {"bias": bias, "keep": keep, "seed": seed, "the weights": weights[0], "right": (*weights, None)[1]}
+    for name, tensor in named.items():
+        if tensor is not None and tensor.device != x.device:
+            raise ValueError(f"x lies on {x.device} and {name} on {tensor.device}; they must lie on one device")
 
 
-def check_taps(shape: tuple[int, ...], expected: tuple[int, ...], padding: int) -> None:
-    """That weights have the expected shape, and that the current step is among their taps.
+def check_taps(weights: Tensor, rows: tuple[int, ...], padding: int) -> int:
+    """That weights have H heads of K taps for each row, and that the current step is among the taps.
+
+    Returns:
+        H.
 
     Raises:
         ValueError: by name, with the value.
     """
-    if shape[:-1] != expected:
-        raise ValueError(f"the weights have the shape {shape}; it must be {expected} and K taps")
+    shape = tuple(weights.shape)
+    if len(shape) != len(rows) + 2 or shape[:-2] != rows:
+        expected = "".join(f"{size} " for size in rows)
+        raise ValueError(f"the weights have the shape {shape}; it must be {expected}H K")
     if not 0 <= padding < shape[-1]:
         raise ValueError(f"padding is {padding}; with {shape[-1]} taps it must be between 0 and {shape[-1] - 1}")
+    return shape[-2]
 
 
 def drawn(seed: Tensor | None, x: Tensor, dropout: float) -> Tensor | None:

@@ -10,6 +10,7 @@ TRITON_INTERPRET.
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -44,11 +45,11 @@ class Variant(NamedTuple):
 
 
 def default_configurations() -> Iterator[Variant]:
-    """Each chunk size and more than one chunk, heads that begin at vectors (64) and that do not (62)."""
+    """Each chunk size and more than one chunk, heads that begin at vectors (64, 128) and that do not (62, 51)."""
     for backward in (True, False):  # the larger first
         for mode in MODES:
             for taps in (3, 7, 15, 31, 63):
-                for heads, shared in ((16, 64), (4, 62)):
+                for heads, shared in ((16, 64), (8, 128), (4, 62), (4, 51)):
                     for dtype in TYPES:
                         for capability in (80, 90):
                             yield Variant(backward, mode, taps, heads, shared, dtype, capability)
@@ -70,7 +71,7 @@ def compiled(variant: Variant) -> dict[str, Any]:
     """What became of one variant, as a caller with every optional argument would have it compiled."""
     kernel = band_backward if variant.backward else band_forward
     channels = variant.heads * variant.shared
-    fixed = constants(variant.mode, variant.taps, variant.shared, channels, variant.dtype)
+    fixed = dict(constants(variant.mode, variant.taps, variant.shared, math.gcd(8, channels), variant.dtype))
     options = {name: fixed.pop(name) for name in OPTIONS}
     absent = () if variant.mode == "talk" else ("right_ptr", "dright_ptr")
     fixed |= {name: None for name in absent if name in kernel.arg_names}
@@ -84,7 +85,7 @@ def compiled(variant: Variant) -> dict[str, Any]:
             signature[name] = POINTERS.get(name, TYPES[variant.dtype])
         else:
             signature[name] = "fp32" if name == "scale" else "i32"
-        step = name.endswith(("_batch", "_step")) and channels % 16 == 0
+        step = name.endswith("_step") and channels % 16 == 0
         if signature[name][0] == "*" or step or (name == "R" and variant.shared % 16 == 0):
             hints[(number,)] = [["tt.divisibility", 16]]
     constexprs = {(kernel.arg_names.index(name),): value for name, value in fixed.items()}

@@ -61,6 +61,31 @@ def test_gradients(op: str, dropout: float) -> None:
     assert torch.autograd.gradcheck(function, [t.requires_grad_() for t in (x, bias, *weights)])
 
 
+@pytest.mark.parametrize("shape", [(0, 4, 6), (2, 0, 6)])
+@pytest.mark.parametrize("op", ["light", "dynamic", "talk"])
+def test_nothing_in_nothing_out(op: str, shape: tuple[int, int, int]) -> None:
+    x, rows = torch.zeros(shape), (*shape[:2], 2)
+    weight = torch.zeros((2, 3) if op == "light" else rows if op == "talk" else (*rows, 3), requires_grad=True)
+    out = talk_conv(x, weight, None, 2, 0) if op == "talk" else {"light": light_conv, "dynamic": dynamic_conv}[op](
+        x, weight, 1, dropout=0.5, seed=torch.tensor([1])
+    )  # fmt: skip
+    out.sum().backward()
+    assert out.shape == shape
+    assert weight.grad is not None
+    assert not weight.grad.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("length", [100, 300], ids=["as a matrix", "shifted"])
+def test_sums_are_float32(length: int, dtype: torch.dtype) -> None:
+    """However many taps there are, what is off is the rounding of the inputs and of the output."""
+    torch.manual_seed(0)
+    x, weight = torch.randn(2, length, 8), torch.randn(2, length, 2, 31)
+    out, exact = dynamic_conv(x.to(dtype), weight, 15), dynamic_conv(x.to(dtype).double(), weight.double(), 15)
+    assert out.dtype == dtype
+    assert (out.double() - exact).norm() / exact.norm() < 0.8 * torch.finfo(dtype).eps
+
+
 X, W = torch.zeros(2, 4, 6), torch.zeros(2, 3)
 OFFSETS = torch.zeros(2, 4, 2)
 
@@ -69,6 +94,12 @@ OFFSETS = torch.zeros(2, 4, 2)
     ("call", "message"),
     [
         (lambda: light_conv(X[0], W, 1), "B T C"),
+        (lambda: light_conv(X.long(), W, 1), "x is torch.int64"),
+        (lambda: light_conv(X, W[:0], 1), "by 0 heads"),
+        (lambda: dynamic_conv(X, W[0], 1), r"must be 2 4 H K"),
+        (lambda: light_conv(X, W, 1, dropout=0.1, seed=torch.tensor([1.0])), "seed is torch.float32"),
+        (lambda: light_conv(X, W, 1, dropout=0.1, seed=torch.tensor([1, 2])), "must be one int64"),
+        (lambda: light_conv(X, W.to("meta"), 1), "the weights on meta"),
         (lambda: light_conv(X, torch.zeros(4, 3), 1), "6 channels"),
         (lambda: light_conv(X, W, 3), "padding is 3"),
         (lambda: light_conv(X, W, 1, bias=torch.zeros(5)), "bias has"),

@@ -38,9 +38,7 @@ def dynamic_conv(
         ValueError: a shape or a number does not fit, by name.
         LiteNmtError: ``impl`` cannot run here; the message says what can.
     """
-    heads = logits.shape[-2]
-    check(x, heads, bias, keep, dropout)
-    check_taps(tuple(logits.shape), (*x.shape[:2], heads), padding)
+    check(x, check_taps(logits, tuple(x.shape[:2]), padding), bias, keep, dropout, seed, logits)
     seed = drawn(seed, x, dropout)
     if use_triton(impl, x, logits, bias):
         from lite_nmt.ops.dynamic_conv import triton

@@ -38,8 +38,7 @@ def light_conv(
         ValueError: a shape or a number does not fit, by name.
         LiteNmtError: ``impl`` cannot run here; the message says what can.
     """
-    check(x, len(weight), bias, keep, dropout)
-    check_taps(tuple(weight.shape), (len(weight),), padding)
+    check(x, check_taps(weight, (), padding), bias, keep, dropout, seed, weight)
     seed = drawn(seed, x, dropout)
     if use_triton(impl, x, weight, bias):
         from lite_nmt.ops.light_conv import triton

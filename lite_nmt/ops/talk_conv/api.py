@@ -43,7 +43,7 @@ def talk_conv(
         ValueError: a shape or a number does not fit, by name.
         LiteNmtError: ``impl`` cannot run here; the message says what can.
     """
-    check(x, left.shape[-1], bias, keep, dropout)
+    check(x, left.shape[-1] if left.dim() else 0, bias, keep, dropout, seed, left, right)
     if left.shape[:-1] != x.shape[:2]:
         raise ValueError(f"left has the shape {tuple(left.shape)}; it must be {tuple(x.shape[:2])} and H heads")
     if min(max_left, max_right) < 0:

@@ -142,6 +142,22 @@ def test_gradient_of_one_input_alone(op: str, device: str) -> None:
         assert torch.equal(grad, expected), tensor.shape
 
 
+def test_offsets_may_be_halves_of_one_tensor(device: str) -> None:
+    torch.manual_seed(0)
+    x, both = torch.randn(2, 33, 6, device=device), torch.rand(2, 33, 4, device=device)
+
+    def run(left: Tensor, right: Tensor) -> list[Tensor]:
+        leaves = [tensor.detach().requires_grad_() for tensor in (left, right)]
+        out = talk_conv(x, *leaves, 3, 2, impl="triton")
+        return [out, *torch.autograd.grad(out.square().sum(), leaves)]
+
+    halves = both.chunk(2, -1)
+    apart = run(*(half.contiguous() for half in halves))
+    assert all(torch.equal(a, b) for a, b in zip(run(*halves), apart, strict=True))
+    mixed = run(halves[0], halves[1].contiguous())
+    assert all(torch.equal(a, b) for a, b in zip(mixed, apart, strict=True))
+
+
 def test_offsets_on_the_box_edges(device: str) -> None:
     """At whole steps a box has two slopes. The kernels' is that of a box a little smaller."""
     case = Case(1, 12, 1, 16, 9, 4)
@@ -172,12 +188,12 @@ def test_nothing_in_nothing_out(shape: tuple[int, int, int], device: str) -> Non
 @pytest.mark.parametrize("op", OPS)
 def test_is_a_sound_operator(op: str, device: str) -> None:
     """Its schema, its shapes without values, its gradient, and a compiled graph's view of it."""
-    from lite_nmt.ops.band_triton import forward
+    from lite_nmt.ops.band_triton import forward_op
 
     case = Case(1, 3, 2, 4, 3, 1)
     given = {name: tensor.detach().clone().requires_grad_() for name, tensor in inputs(op, case, device).items()}
     x, weight, right = given["x"], given.get("weight", given.get("left")), given.get("right")
-    torch.library.opcheck(forward, (x, weight, right, None, None, None, op, 2, 3, 1, 0.0))
+    torch.library.opcheck(forward_op, (x, weight, right, None, None, None, op, 2, 3, 1, 0.0))
 
 
 @pytest.mark.parametrize("op", OPS)
