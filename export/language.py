@@ -16,9 +16,9 @@ from torch.export import Dim
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.text import open_text
 from lite_nmt.data.vocabulary import EOS
-from lite_nmt.decode.generate import Reader
 from lite_nmt.decode.language import PyTorchReader
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.evaluate.surprise import surprise
 from lite_nmt.export import bundle, fuse
 from lite_nmt.export.bundle import Bundle
 from lite_nmt.export.export import describe
@@ -116,20 +116,6 @@ def check_text(
             f"than {LOSS:g}; nothing was written."
         )
     return {"value": round(rounded, 4), "checkpoint": round(ours, 4), "words": len(text)}
-
-
-def surprise(reader: Reader, text: Sequence[int], block: int | None) -> float:
-    """Negative log-likelihood of a text's tokens, in nats each, one after the other."""
-    total, state, before = 0.0, reader.start(), EOS
-    for i, token in enumerate(text):
-        position = i % block if block else i
-        if not position:
-            state = reader.start()
-        scores, state = reader.read(before, position, state)
-        scores = scores.astype(np.float64)
-        total += float(np.logaddexp.reduce(scores) - scores[token])
-        before = token
-    return total / len(text)
 
 
 def find_text(saved: Checkpoint, data: Path | None) -> Sequence[int] | None:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
+from lite_nmt.decode.generate import Reader
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import Bundle
-from lite_nmt.export.runtime import STEP, OnnxEngine
+from lite_nmt.export.runtime import STEP, OnnxEngine, check_device
 
 State = dict[str, np.ndarray]
+
+
+def open_reader(bundle: Bundle, device: str = "cpu", threads: int | None = None) -> Reader:
+    """What reads with a language model's bundle.
+
+    Raises:
+        LiteNmtError: the device is not the CPU, the bundle is no language model's, or it holds no graph that can be run
+            here.
+    """
+    check_device(device)
+    if bundle.config.task != "lm":
+        raise LiteNmtError(f"{bundle.folder} is no language model, but made to {bundle.config.task}.")
+    return OnnxReader(bundle, threads)
 
 
 class OnnxReader:
     """As :class:`~lite_nmt.decode.generate.Reader` says."""
 
     def __init__(self, bundle: Bundle, threads: int | None = None) -> None:
-        """
-        Raises:
-            LiteNmtError: the bundle translates.
-        """
-        if bundle.config.task != "lm":
-            raise LiteNmtError(f"{bundle.folder} is no language model, but made to {bundle.config.task}.")
         self.session = OnnxEngine(bundle, threads).session(STEP)
         self.shapes = {value.name: value.shape for value in self.session.get_inputs()}
 

@@ -53,10 +53,10 @@ def _open(path: str) -> tuple[Vocabulary, Reader]:
     from lite_nmt.export import bundle
 
     if bundle.is_bundle(Path(path)):
-        from lite_nmt.export.language_runtime import OnnxReader
+        from lite_nmt.export.language_runtime import open_reader
 
         opened = bundle.load(Path(path))
-        return opened.vocabulary, OnnxReader(opened)
+        return opened.vocabulary, open_reader(opened)
     from lite_nmt.decode.language import PyTorchReader
     from lite_nmt.models import checkpoint
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,29 +17,34 @@ from lite_nmt.config import Config, VocabularyConfig, from_dict
 from lite_nmt.data.vocabulary import UNK, train_vocabulary
 from lite_nmt.decode.generate import generate
 from lite_nmt.evaluate.perplexity import negative_log_likelihood
+from lite_nmt.evaluate.surprise import surprise
 from lite_nmt.models import checkpoint
 from lite_nmt.models.language import LanguageModel
 
 TEXT = ["a man sees the dog .", "the dog sees a man , and runs ."]
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Adaptive spans and persistent vectors; one layer sees 5 steps, the other 10."""
+def save(folder: Path, stack: dict[str, Any]) -> Path:
+    """A checkpoint of two layers that has learnt nothing."""
     vocabulary = train_vocabulary(VocabularyConfig(kind="word", target=500), iter(TEXT), iter(()), 1)
     types = vocabulary.target.get_piece_size()
-    stack = {"mixer": "adaptive-span", "layers": 2, "heads": 2, "span": 20, "ramp": 3, "spans": [5, 10]}
-    table = {"width": 16, "cutoffs": [6], "decoder": {**stack, "persistent": 3, "ffn": 0}}
+    table = {"width": 16, "cutoffs": [6], "decoder": {"layers": 2, "heads": 2, **stack}}
     sizes = {"kind": "word", "source": types, "target": types}
-    config = from_dict(Config, {"task": "lm", "model": table, "vocabulary": sizes})
+    config = from_dict(Config, {"task": "lm", "model": table, "vocabulary": sizes, "train": {"block": 15}})
     torch.manual_seed(1)
     model = LanguageModel(config)
     with torch.no_grad():
-        for mixer, z in zip(model.spans(), ([0.09, 0.0], [0.33, 0.2]), strict=True):
+        for mixer, z in zip(model.spans(), ([0.09, 0.0], [0.33, 0.2]), strict=False):
             mixer.z.copy_(torch.tensor(z))
-    folder = tmp_path_factory.mktemp("lm") / "model"
     checkpoint.save(folder, config, ("txt", "txt"), 1, {}, vocabulary, checkpoint.named_weights(model))
     return folder
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Adaptive spans and persistent vectors; one layer sees 5 steps, the other 10."""
+    stack = {"mixer": "adaptive-span", "span": 20, "ramp": 3, "spans": [5, 10], "persistent": 3, "ffn": 0}
+    return save(tmp_path_factory.mktemp("lm") / "model", stack)
 
 
 def test_a_bundle_does_what_the_checkpoint_does(
@@ -75,6 +83,53 @@ def test_a_bundle_does_what_the_checkpoint_does(
     ):
         assert main(["export", str(saved), "--out", str(out), *wrong]) == 1
         assert sentence in capsys.readouterr().err
+
+
+def test_a_bundle_is_evaluated(
+    saved: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    bare: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    """As its checkpoint is, without PyTorch."""
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in TEXT * 3))
+    blocks = save(tmp_path / "blocks", {"mixer": "lsra", "conv_heads": 2, "kernels": [3], "ffn": 16})
+    for model, ways in ((saved, [[]]), (blocks, [[], ["--block", "7"], ["--block", "8", "--context", "5"]])):
+        out = tmp_path / f"{model.name}.zip"
+        assert main(["export", str(model), "--out", str(out)]) == 0
+        for way in ways:
+            capsys.readouterr()
+            assert main(["evaluate", str(model), "--data", str(tmp_path), "--json", *way]) == 0
+            expected = json.loads(capsys.readouterr().out)
+            ran = bare("evaluate", out, "--data", tmp_path, "--json", *way)
+            assert (ran.stderr, ran.returncode) == ("", 0)
+            found = json.loads(ran.stdout)
+            del expected["seconds"], found["seconds"]
+            assert found == pytest.approx(expected, rel=1e-5)
+            assert found["tokens"] == 3 * sum(len(line.split()) + 1 for line in TEXT)
+    assert bare("generate", out, "--words", "3").returncode == 0
+    out = tmp_path / "model.zip"
+    for wrong, code, sentence in (
+        (["--device", "cuda"], 1, "runs on the CPU, not on cuda"),
+        (["--context", "3"], 1, "leave out --context"),
+        (["--block", "7"], 2, "--block is not for bundles of models that carry a cache"),
+        (["--beam", "2"], 2, "--beam is not for language models"),
+        (["--split", "none"], 1, "cannot read"),
+    ):
+        refused = bare("evaluate", out, "--data", tmp_path, *wrong)
+        assert (refused.returncode, refused.stdout) == (code, "")
+        assert sentence in refused.stderr
+    assert main(["translate", str(out)]) == 1
+    assert "lite-nmt generate and evaluate run it" in capsys.readouterr().err
+
+
+def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lite_nmt.evaluate.surprise.OFTEN", 4)
+    said: list[str] = []
+    surprise(Counting(), [4] * 9, None, say=said.append)
+    assert said == ["read 4 of 9 words", "read 8 of 9 words"]
 
 
 def test_int8(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
