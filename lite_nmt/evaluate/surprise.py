@@ -33,8 +33,8 @@ def surprise(
             scores, state = reader.read(text[i - 1] if i else EOS, i - first, state)
             if i < begin:
                 continue
-            scores = scores.astype(np.float64)
-            total += float(np.logaddexp.reduce(scores) - scores[text[i]])
+            scores = scores.astype(np.float64) - scores.max()
+            total += float(np.log(np.exp(scores).sum()) - scores[text[i]])
             if not (i + 1) % OFTEN:
                 say(f"read {i + 1:,} of {len(text):,} words")
     return total / len(text)

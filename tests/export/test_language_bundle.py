@@ -16,6 +16,7 @@ from lite_nmt.cli.main import main
 from lite_nmt.config import Config, VocabularyConfig, from_dict
 from lite_nmt.data.vocabulary import UNK, train_vocabulary
 from lite_nmt.decode.generate import generate
+from lite_nmt.errors import LiteNmtError
 from lite_nmt.evaluate.perplexity import negative_log_likelihood
 from lite_nmt.evaluate.surprise import surprise
 from lite_nmt.models import checkpoint
@@ -42,8 +43,8 @@ def save(folder: Path, stack: dict[str, Any]) -> Path:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Adaptive spans and persistent vectors; one layer sees 5 steps, the other 10."""
-    stack = {"mixer": "adaptive-span", "span": 20, "ramp": 3, "spans": [5, 10], "persistent": 3, "ffn": 0}
+    """Adaptive spans, of a run that goes on, and persistent vectors; one layer sees 5 steps, the other 10."""
+    stack = {"mixer": "adaptive-span", "span": 20, "ramp": 3, "persistent": 3, "ffn": 0}
     return save(tmp_path_factory.mktemp("lm") / "model", stack)
 
 
@@ -79,7 +80,7 @@ def test_a_bundle_does_what_the_checkpoint_does(
         (["--precision", "int8"], "there is none; give --data"),
         (["--precision", "int8", "--data", str(tmp_path / "none")], "cannot read"),
         (["--precision", "kmeans"], "must be fp32 or int8"),
-        (["--to", "all"], "to onnx alone"),
+        (["--shortlist", "5"], "without a shortlist"),
     ):
         assert main(["export", str(saved), "--out", str(out), *wrong]) == 1
         assert sentence in capsys.readouterr().err
@@ -123,6 +124,43 @@ def test_a_bundle_is_evaluated(
         assert sentence in refused.stderr
     assert main(["translate", str(out)]) == 1
     assert "lite-nmt generate and evaluate run it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("to", ["executorch", "all"])
+def test_a_bundle_of_an_executorch_program(
+    to: str, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime", "executorch"):
+        pytest.importorskip(package)
+    from lite_nmt.export import bundle
+    from lite_nmt.export.language_runtime import OnnxReader, open_reader
+
+    (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in TEXT * 3))
+    out = tmp_path / "bundle.zip"
+    assert main(["export", str(saved), "--to", to, "--out", str(out)]) == 0
+    opened = bundle.load(out)
+    graphs = {"step.onnx", "weights.bin"} if to == "all" else set()
+    assert opened.files.keys() == {"source.spm", "model.pte"} | graphs
+    assert isinstance(open_reader(opened), OnnxReader) == (to == "all")
+    found = []
+    for model in (saved, out):
+        capsys.readouterr()
+        assert main(["evaluate", str(model), "--data", str(tmp_path), "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["nll"])
+        assert main(["generate", str(model), "--prompt", "the dog", "--words", "30"]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[2] == pytest.approx(found[0], rel=1e-5)
+    assert found[3] == found[1]
+
+
+def test_what_graphs_cannot_carry_is_refused(tmp_path: Path) -> None:
+    for package in ("onnx", "onnxscript"):
+        pytest.importorskip(package)
+    from lite_nmt.export.language import export_language_model
+
+    model = save(tmp_path / "model", {"mixer": "lightconv", "conv_heads": 2, "kernels": [1], "ffn": 16})
+    with pytest.raises(LiteNmtError, match="a window or kernel of 1 remembers nothing"):
+        export_language_model(checkpoint.load(model), tmp_path / "out")
 
 
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
