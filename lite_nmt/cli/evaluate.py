@@ -6,7 +6,14 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import DECODE, add_decode_options, decode_config, language_model, positive
+from lite_nmt.cli.options import (
+    DECODE,
+    add_decode_options,
+    decode_config,
+    language_model,
+    positive,
+    warn_of_positions,
+)
 
 if TYPE_CHECKING:
     from lite_nmt.data.encoded import Array
@@ -112,6 +119,7 @@ def _perplexity(args: argparse.Namespace, opened: Bundle | Checkpoint) -> int:
         raise LiteNmtError(f"--context is {context}; of {block} words read at once it must leave some to score.")
     if context and carries:
         raise LiteNmtError("this model carries its context in a cache; leave out --context.")
+    warn_of_positions(opened.config, block)
     measure = _measure(args, opened, block, context)
     path = Path(args.data) / f"{args.split}.{opened.languages[1]}"
     words = np.fromiter(itertools.chain.from_iterable(map(opened.vocabulary.encode_words, read_lines(path))), np.int32)

@@ -163,6 +163,24 @@ def test_what_graphs_cannot_carry_is_refused(tmp_path: Path) -> None:
         export_language_model(checkpoint.load(model), tmp_path / "out")
 
 
+@pytest.mark.filterwarnings("default")
+def test_positions_that_a_model_never_saw_are_warned_of(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only with them, and only where the model knows positions."""
+    (tmp_path / "test.txt").write_text(f"{TEXT[0]}\n")
+    talk = save(tmp_path / "model", {"mixer": "talk", "conv_heads": 2, "kernels": [3], "ffn": 16})
+    generate_, evaluate = (
+        ["generate", "--prompt", "the dog", "--words"],
+        ["evaluate", "--data", str(tmp_path), "--block"],
+    )
+    for command, most in ((generate_, 13), (evaluate, 15)):
+        for model, more, warned in ((talk, 0, False), (talk, 1, True), (saved, 1, False)):
+            assert main([*command, str(most + more), str(model)]) == 0
+            said = "warning: the model is to read 16 words in a row and was trained on 15" in capsys.readouterr().err
+            assert said == warned
+
+
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lite_nmt.evaluate.surprise.OFTEN", 4)
     said: list[str] = []
