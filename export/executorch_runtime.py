@@ -1,4 +1,4 @@
-"""An ExecuTorch program in the model's place: the one search runs it. This needs PyTorch."""
+"""An ExecuTorch program in the model's place: the one search runs it, or what reads a text. This needs PyTorch."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ ENCODE, STEP = "encode", "decode_step"
 MISSING = "ExecuTorch is not installed; pip install 'lite-nmt[executorch]'."
 
 
-class ExecutorchModel:
-    """One sentence at a time, what ``lite_nmt.decode.search`` asks of a model, by a .pte of ``export_executorch``.
+class Program:
+    """A .pte file of ``lite_nmt.export.executorch``.
 
     Attributes:
         about: the program's constants, by name.
     """
+
+    methods: tuple[str, ...] = (STEP,)
 
     def __init__(self, path: Path, threads: int | None = None) -> None:
         """
@@ -56,15 +58,50 @@ class ExecutorchModel:
             self.program = Runtime.get().load_program(path.read_bytes())
             names = self.program.method_names - {ENCODE, STEP}
             self.about: dict[str, Any] = {name: self.program.load_method(name).execute([])[0] for name in names}
-            self._encode, self._step = self.program.load_method(ENCODE), self.program.load_method(STEP)
+            self._methods = {name: self.program.load_method(name) for name in self.methods}
         except OSError as error:
             raise LiteNmtError(f"cannot read {path}: {error.strerror}.") from error
         except (RuntimeError, KeyError) as error:
             raise LiteNmtError(f"ExecuTorch cannot open {path}: {error}; export it again.") from error
         if self.about.get("schema") != SCHEMA:
             raise LiteNmtError(f"{path} is of schema {self.about.get('schema')}; this release reads schema {SCHEMA}.")
-        self._memory: dict[str, list[int]] = json.loads(self.about["memory"])
         self._state: dict[str, list[int]] = json.loads(self.about["state"])
+
+    def initial_state(self, batch: int) -> State:
+        """State before the first step."""
+        return {name: torch.zeros(batch, *shape) for name, shape in self._state.items()}
+
+    def _fits(self, axis: str, size: int, what: str) -> None:
+        most = self.about.get(f"max_{axis}", size)
+        if size > most:
+            raise LiteNmtError(f"{size} {what} are more than this ExecuTorch program takes, which is {most}.")
+
+
+class ExecutorchReader(Program):
+    """As :class:`~lite_nmt.decode.generate.Reader` says."""
+
+    def start(self) -> State:
+        return self.initial_state(1)
+
+    def read(self, token: int, position: int, state: State) -> tuple[np.ndarray, State]:
+        """
+        Raises:
+            LiteNmtError: there are more words before this one than the program takes.
+        """
+        self._fits("past", position, "words before the last one")
+        scores, *after = _run(self._methods[STEP], [torch.tensor([token]), torch.tensor(position), *state.values()])
+        return scores[0].numpy(), dict(zip(state, after, strict=True))
+
+
+class ExecutorchModel(Program):
+    """One sentence at a time, what ``lite_nmt.decode.search`` asks of a model."""
+
+    methods = ENCODE, STEP
+
+    def __init__(self, path: Path, threads: int | None = None) -> None:
+        """As :class:`Program`'s."""
+        super().__init__(path, threads)
+        self._memory: dict[str, list[int]] = json.loads(self.about["memory"])
 
     def encode(self, source: Tensor, keep: Tensor) -> Tensor:
         """The source itself: the program's ``encode`` gives what follows from it, :meth:`memory`."""
@@ -77,11 +114,7 @@ class ExecutorchModel:
             LiteNmtError: the sentence is longer than the program takes.
         """
         self._fits("source", encoded.shape[1], "source tokens")
-        return dict(zip(self._memory, _run(self._encode, [encoded]), strict=True))
-
-    def initial_state(self, batch: int) -> State:
-        """State before the first step."""
-        return {name: torch.zeros(batch, *shape) for name, shape in self._state.items()}
+        return dict(zip(self._memory, _run(self._methods[ENCODE], [encoded]), strict=True))
 
     def step(
         self, token: Tensor, position: int | Tensor, state: State, memory: State, keep: Tensor
@@ -111,13 +144,8 @@ class ExecutorchModel:
         self._fits("past", int(position), "target tokens")
         past = [state[name] for name in self._state]
         known = [memory[name] for name in self._memory]
-        logits, *after = _run(self._step, [source, token, parent, position, *known, *past])
+        logits, *after = _run(self._methods[STEP], [source, token, parent, position, *known, *past])
         return logits, dict(zip(self._state, after, strict=True))
-
-    def _fits(self, axis: str, size: int, what: str) -> None:
-        most = self.about[f"max_{axis}"]
-        if size > most:
-            raise LiteNmtError(f"{size} {what} are more than this ExecuTorch program takes, which is {most}.")
 
 
 def _run(method: Any, inputs: Sequence[Tensor]) -> list[Tensor]:

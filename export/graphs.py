@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from lite_nmt.data.vocabulary import BOS, EOS, PAD
 from lite_nmt.export.shortlist import Shortlist
+from lite_nmt.models.language import LanguageModel
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.modules.embedding import sinusoid
 from lite_nmt.modules.mixer import State
@@ -55,6 +56,18 @@ class DecodeStep(nn.Module):
         state = flat(reorder(state, parent))
         logits, state = self.model.step(token.flatten(), position, state, memory, source != PAD)
         return logits.view(batch, width, -1), beamed(state, batch, width)
+
+
+class LanguageStep(nn.Module):
+    """One token of each of B texts."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, token: Tensor, position: Tensor, state: State) -> tuple[Tensor, State]:
+        """Scores of the next token, B V, and the next state."""
+        return self.model.step(token, position, state)
 
 
 class Choose(nn.Module):

@@ -23,6 +23,7 @@ from lite_nmt.export.bundle import WEIGHTS
 from lite_nmt.export.runtime import ADVANCE, BEAM, BEGIN, ENCODER, GREEDY, STEP
 from lite_nmt.export.shortlist import Shortlist
 from lite_nmt.models.translation import TranslationModel
+from lite_nmt.modules.mixer import State
 
 OPSET = 20
 ALIGNED = 64  # bytes; where a weight begins in the file, so that it can be mapped
@@ -88,12 +89,7 @@ def export_graphs(
         known = model.memory(model.encode(one_source, one_source > 0))
         first = model.initial_state(1)
         _, second = model.step(torch.tensor([BOS]), 0, first, known, one_source > 0)
-    for name, x in second.items():
-        if not x.numel():
-            raise LiteNmtError(
-                f"the decoder's {name} is empty: a window or kernel of 1 remembers nothing, which graphs cannot carry; "
-                "give that layer 2 or more."
-            )
+    check_state(second)
     greedy = {
         name: Axes((batch, *(a if a == b else past for a, b in zip(x.shape[1:], second[name].shape[1:], strict=True))))
         for name, x in first.items()
@@ -193,6 +189,20 @@ def export_graphs(
         ADVANCE: searches.advance(beam_step.clone()),
         BEAM: searches.whole(started(beam_begin, beam_step, **limited, **scored, beam=decode.beam), beam_step),
     }
+
+
+def check_state(second: State) -> None:
+    """Refuse a model with a layer that has no state after the first step.
+
+    Raises:
+        LiteNmtError: there is one.
+    """
+    for name, x in second.items():
+        if not x.numel():
+            raise LiteNmtError(
+                f"the decoder's {name} is empty: a window or kernel of 1 remembers nothing, which graphs cannot carry; "
+                "give that layer 2 or more."
+            )
 
 
 def trace(module: nn.Module, arguments: Mapping[str, Argument], outputs: Sequence[str] = ()) -> ir.Model:

@@ -26,10 +26,9 @@ def open_engine(bundle: Bundle, device: str = "cpu", threads: int | None = None)
     Raises:
         LiteNmtError: the device is not the CPU, or the bundle holds no graph that can be run here.
     """
-    if device != "cpu":
-        raise LiteNmtError(f"a bundle runs on the CPU, not on {device}; for other devices take the checkpoint.")
+    check_device(device)
     if bundle.config.task == "lm":
-        raise LiteNmtError(f"{bundle.folder} is a language model; lite-nmt generate runs it.")
+        raise LiteNmtError(f"{bundle.folder} is a language model; lite-nmt generate and evaluate run it.")
     if GREEDY in bundle.files:
         return OnnxEngine(bundle, threads)
     if PROGRAM in bundle.files:
@@ -37,6 +36,16 @@ def open_engine(bundle: Bundle, device: str = "cpu", threads: int | None = None)
 
         return ExecutorchEngine(bundle.folder / PROGRAM, threads)
     raise LiteNmtError(f"{bundle.folder} holds no graph that this release can run.")
+
+
+def check_device(device: str) -> None:
+    """Refuse all but the CPU.
+
+    Raises:
+        LiteNmtError: it is another.
+    """
+    if device != "cpu":
+        raise LiteNmtError(f"a bundle runs on the CPU, not on {device}; for other devices take the checkpoint.")
 
 
 class OnnxEngine:

@@ -115,6 +115,11 @@ class ModelConfig:
         """Heads of one decoder layer's attention to the source."""
         return at(self.kept_cross_heads or (self.cross_heads,), layer)
 
+    @property
+    def carries(self) -> bool:
+        """Whether, as a language model, it carries a cache from one block of a text to the next."""
+        return self.decoder.mixer == "adaptive-span"
+
 
 @dataclass(frozen=True)
 class VocabularyConfig:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import torch
 
-from lite_nmt.cli.main import main
+from lite_nmt.cli.main import EXTRAS, main
 from lite_nmt.config import Config, DecodeConfig, ModelConfig, StackConfig, VocabularyConfig, from_dict, merge
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.generated import write_corpus
@@ -22,6 +24,8 @@ from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.train.run import train
 
+RUNTIME = ("onnxruntime", "numpy", "sentencepiece")
+WITHOUT = [name for name in EXTRAS if name not in RUNTIME]
 TINY: dict[str, Any] = {
     "model": {
         "width": 16,
@@ -144,3 +148,17 @@ def _export(out: Path, *arguments: object) -> Path:
         pytest.importorskip(package)
     assert main(["export", *map(str, arguments), "--out", str(out)]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def bare() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command line with nothing but numpy, onnxruntime and sentencepiece: the rest cannot be imported."""
+    program = f"import sys; sys.modules.update(dict.fromkeys({WITHOUT!r})); from lite_nmt.cli.main import main; "
+    program += "sys.exit(main(sys.argv[1:]))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", program, *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+
+    return run

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import DECODE, add_decode_options, decode_config, language_model, positive
+from lite_nmt.cli.options import (
+    DECODE,
+    add_decode_options,
+    decode_config,
+    language_model,
+    positive,
+    warn_of_positions,
+)
 
 if TYPE_CHECKING:
+    from lite_nmt.data.encoded import Array
     from lite_nmt.evaluate.rouge import Rouge
     from lite_nmt.evaluate.score import Scores
+    from lite_nmt.export.bundle import Bundle
     from lite_nmt.models.checkpoint import Checkpoint
 
 READING = ("context", "block")
@@ -30,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "several; signatures included. Of a language model, tell the perplexity of a text, a word and an end of line "
         "each.",
     )
-    parser.add_argument("checkpoint", nargs="?", help="folder of a run or a checkpoint")
+    parser.add_argument("checkpoint", nargs="?", help="folder of a run or a checkpoint, or a bundle")
     parser.add_argument("--hypotheses", metavar="FILE", help="translations or summaries to score")
     parser.add_argument("--references", metavar="FILE", help="for ROUGE also .jsonl, each line a list of several")
     parser.add_argument("--source", metavar="FILE", help="text to translate")
@@ -63,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
         _check_metric(args)
         hypotheses = _read(args.hypotheses)
         return _report(args, hypotheses, _references(args, args.references, args.hypotheses, len(hypotheses)), None)
-    if saved := language_model(args.checkpoint):
-        return _perplexity(args, saved)
+    if opened := _language_model(args.checkpoint):
+        return _perplexity(args, opened)
     _refuse(args, "models that translate or summarise", READING)
     texts = (args.source, args.references)
     if args.hypotheses or (args.source if args.data else not all(texts)):
@@ -78,7 +87,18 @@ def _refuse(args: argparse.Namespace, what: str, names: Iterable[str]) -> None:
         args.usage_error(f"--{given[0].replace('_', '-')} is not for {what}.")
 
 
-def _perplexity(args: argparse.Namespace, saved: Checkpoint) -> int:
+def _language_model(path: str) -> Bundle | Checkpoint | None:
+    """The bundle or checkpoint, if it is a language model's."""
+    from pathlib import Path
+
+    from lite_nmt.export import bundle
+
+    if not bundle.is_bundle(Path(path)):
+        return language_model(path)
+    return bundle.load(Path(path)) if bundle.read_config(Path(path)).task == "lm" else None
+
+
+def _perplexity(args: argparse.Namespace, opened: Bundle | Checkpoint) -> int:
     import itertools
     import json
     import math
@@ -86,41 +106,65 @@ def _perplexity(args: argparse.Namespace, saved: Checkpoint) -> int:
     from pathlib import Path
 
     import numpy as np
-    import torch
 
     from lite_nmt.data.corpus import read_lines
     from lite_nmt.errors import LiteNmtError
-    from lite_nmt.evaluate.perplexity import negative_log_likelihood
-    from lite_nmt.models.device import device
 
     _refuse(args, "language models", (*WRITING, "buffer", *DECODE))
     if not args.data:
         args.usage_error("with a language model, give --data.")
-    block, context = args.block or saved.config.train.block, args.context or 0
+    carries = opened.config.model.carries
+    block, context = args.block or opened.config.train.block, args.context or 0
     if context >= block:
         raise LiteNmtError(f"--context is {context}; of {block} words read at once it must leave some to score.")
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    model = saved.language_model(device(args.device))
-    if context and model.carries:
+    if context and carries:
         raise LiteNmtError("this model carries its context in a cache; leave out --context.")
-    path = Path(args.data) / f"{args.split}.{saved.languages[1]}"
-    words = np.fromiter(itertools.chain.from_iterable(map(saved.vocabulary.encode_words, read_lines(path))), np.int32)
+    warn_of_positions(opened.config, block)
+    measure = _measure(args, opened, block, context)
+    path = Path(args.data) / f"{args.split}.{opened.languages[1]}"
+    words = np.fromiter(itertools.chain.from_iterable(map(opened.vocabulary.encode_words, read_lines(path))), np.int32)
     if not len(words):
         raise LiteNmtError(f"{path} is empty; there is nothing to score.")
     start = time.perf_counter()
-    rows = 1 if model.carries else max(args.batch_tokens // block, 1)
-    nll = negative_log_likelihood(model, words, block, context, rows) / len(words)
+    nll = measure(words)
     seconds = time.perf_counter() - start
     found = {"perplexity": math.exp(nll), "nll": nll, "tokens": len(words), "block": block, "context": context}
     if args.json:
         print(json.dumps({**found, "seconds": seconds}))
         return 0
-    read = "cache" if model.carries else f"blocks of {block}, {context} of them context"
+    read = "cache" if carries else f"blocks of {block}, {context} of them context"
     print(f"perplexity  {math.exp(nll):.2f}  ({nll:.4f} nats a word, {read})")
     print(f"words       {len(words)}")
     print(f"seconds     {seconds:.2f}  ({len(words) / seconds:,.0f} words/s)")
     return 0
+
+
+def _measure(
+    args: argparse.Namespace, opened: Bundle | Checkpoint, block: int, context: int
+) -> Callable[[Array], float]:
+    """What tells how surprised a model is by a text, in nats a word."""
+    import sys
+
+    from lite_nmt.export.bundle import Bundle
+
+    carries = opened.config.model.carries
+    if isinstance(opened, Bundle):
+        from lite_nmt.evaluate.surprise import surprise
+        from lite_nmt.export.language_runtime import open_reader
+
+        if carries:
+            _refuse(args, "bundles of models that carry a cache", ("block",))
+        reader, words = open_reader(opened, args.device, args.threads), None if carries else block
+        return lambda text: surprise(reader, text.tolist(), words, context, lambda said: print(said, file=sys.stderr))
+    import torch
+
+    from lite_nmt.evaluate.perplexity import negative_log_likelihood
+    from lite_nmt.models.device import device
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    model, rows = opened.language_model(device(args.device)), 1 if carries else max(args.batch_tokens // block, 1)
+    return lambda text: negative_log_likelihood(model, text, block, context, rows) / len(text)
 
 
 def _translate(args: argparse.Namespace) -> int:

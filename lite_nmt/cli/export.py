@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="write a bundle for the device: graphs, vocabulary, manifest",
         description="Export a checkpoint as a bundle, held against the checkpoint before it is written: fp32 and "
         "kmeans must give its scores to 1e-4 and its translations, int8 must lose at most 0.3 BLEU on validation "
-        "pairs, or ROUGE-L where it summarises. A language model is one graph, a step, in fp32 or int8, which may cost "
+        "pairs, or ROUGE-L where it summarises. A language model is a step alone, in fp32 or int8, which may cost "
         "0.01 nats a word.",
     )
     parser.add_argument("checkpoint", help="folder of a run or a checkpoint")
@@ -97,17 +97,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _language_model(args: argparse.Namespace, saved: Checkpoint) -> int:
-    """A language model's graph."""
+    """A language model's graph or program."""
     import json
     import math
 
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.export.language import export_language_model, find_text
 
-    if args.to != "onnx" or args.shortlist:
-        raise LiteNmtError(f"{args.checkpoint} is a language model, exported to onnx alone, without a shortlist.")
+    if args.shortlist:
+        raise LiteNmtError(f"{args.checkpoint} is a language model, exported without a shortlist.")
     text = find_text(saved, args.data) if args.precision == "int8" else None
-    bundle = export_language_model(saved, args.out, args.precision, text)
+    bundle = export_language_model(saved, args.out, args.precision, text, args.to)
     if args.json:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
         return 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import positive
+from lite_nmt.cli.options import positive, warn_of_positions
 
 if TYPE_CHECKING:
+    from lite_nmt.config import Config
     from lite_nmt.data.vocabulary import Vocabulary
     from lite_nmt.decode.generate import Reader
 
@@ -34,8 +35,9 @@ def run(args: argparse.Namespace) -> int:
 
     if not 0 <= args.temperature <= 100 or args.seed < 0:
         raise LiteNmtError("--temperature must be between 0 and 100, and --seed at least 0.")
-    vocabulary, reader = _open(args.model)
+    config, vocabulary, reader = _open(args.model)
     prompt = vocabulary.encode_words(clean(args.prompt))[:-1]
+    warn_of_positions(config, len(prompt) + args.words)
     text = [*prompt, *generate(reader, prompt, args.words, args.temperature, args.top or 0, args.seed)]
     lines: list[list[int]] = [[]]
     for token in text:
@@ -47,18 +49,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _open(path: str) -> tuple[Vocabulary, Reader]:
+def _open(path: str) -> tuple[Config, Vocabulary, Reader]:
     from pathlib import Path
 
     from lite_nmt.export import bundle
 
     if bundle.is_bundle(Path(path)):
-        from lite_nmt.export.language_runtime import OnnxReader
+        from lite_nmt.export.language_runtime import open_reader
 
         opened = bundle.load(Path(path))
-        return opened.vocabulary, OnnxReader(opened)
+        return opened.config, opened.vocabulary, open_reader(opened)
     from lite_nmt.decode.language import PyTorchReader
     from lite_nmt.models import checkpoint
 
     saved = checkpoint.load(Path(path))
-    return saved.vocabulary, PyTorchReader(saved.language_model())
+    return saved.config, saved.vocabulary, PyTorchReader(saved.language_model())

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lite_nmt.config import DecodeConfig
+    from lite_nmt.config import Config, DecodeConfig
     from lite_nmt.models.checkpoint import Checkpoint
 
 DECODE = ("beam", "length_penalty", "penalty", "min_length", "max_length", "no_repeat_ngram")
@@ -35,6 +35,19 @@ def language_model(path: str) -> Checkpoint | None:
 
     saved = checkpoint.load(Path(path))
     return saved if saved.config.task == "lm" else None
+
+
+def warn_of_positions(config: Config, words: int) -> None:
+    """Say so where a language model is to read more words in a row than it was trained on; one that carries a cache
+    knows no positions."""
+    import warnings
+
+    if words > config.train.block and not config.model.carries:
+        warnings.warn(
+            f"the model is to read {words} words in a row and was trained on {config.train.block}; the positions "
+            "beyond are new to it.",
+            stacklevel=2,
+        )
 
 
 def add_decode_options(parser: argparse.ArgumentParser) -> None:

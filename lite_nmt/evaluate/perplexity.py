@@ -11,6 +11,7 @@ import torch
 from lite_nmt.data.encoded import Array
 from lite_nmt.data.text import Block, gather, side_by_side
 from lite_nmt.data.vocabulary import PAD
+from lite_nmt.evaluate.surprise import windows
 from lite_nmt.models.language import LanguageModel
 from lite_nmt.train.loss import language_loss
 
@@ -41,9 +42,7 @@ def negative_log_likelihood(model: LanguageModel, tokens: Array, block: int, con
 
 def _windows(length: int, block: int, context: int, rows: int) -> Iterator[tuple[Block, int]]:
     """Blocks that overlap by ``context``, and how much of each is context; alike ones in one, ``rows`` at most."""
-    step = block - context
-    shapes = ((max(begin - context, 0), begin, min(begin + step, length)) for begin in range(0, length, step))
-    for (size, known), alike in groupby(shapes, lambda s: (s[2] - s[0], s[1] - s[0])):
+    for (size, known), alike in groupby(windows(length, block, context), lambda w: (w[2] - w[0], w[1] - w[0])):
         starts = np.array([first for first, _, _ in alike])
         for i in range(0, len(starts), rows):
             yield Block(starts[i : i + rows], 0, size), known

@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
                 self.project.weight = self.target.weight
             else:
                 nn.init.normal_(self.project.weight, std=width**-0.5)
-        self.carries = model.decoder.mixer == "adaptive-span"
+        self.carries = model.carries
         self.dropout = Dropout(model.dropout)
         self.decoder = nn.ModuleList(build_language_layer(model, i) for i in range(model.decoder.layers))
         self.decoder_norm = nn.LayerNorm(width) if model.norm == "pre" else nn.Identity()

@@ -38,6 +38,23 @@ class Bands(nn.Module):
             nn.init.normal_(table, std=table.shape[1] ** -0.5)
             nn.init.xavier_uniform_(linear)
 
+    def look_up(self, index: Tensor, band: int) -> Tensor:
+        """Rows of one band's table: ... to ... C_b."""
+        return F.embedding(index, self.tables[band])
+
+    def embed(self, rows: Tensor) -> Tensor:
+        """What all bands looked up, side by side: ... to ... C, scaled by sqrt(C)."""
+        linear = torch.cat(list(self.maps), 1)
+        return F.linear(rows, linear) * math.sqrt(linear.shape[0])
+
+    def project(self, x: Tensor, band: int) -> Tensor:
+        """... C to the channels of one band."""
+        return F.linear(x, self.maps[band].t().to(x.dtype))
+
+    def score(self, x: Tensor, band: int) -> Tensor:
+        """... C to a score of each row of one band's table."""
+        return F.linear(self.project(x, band), self.tables[band])
+
 
 class AdaptiveEmbedding(nn.Module):
     """sqrt(C) * M_b E_b[token] + position, for the token's band b."""
@@ -49,12 +66,11 @@ class AdaptiveEmbedding(nn.Module):
     def forward(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         """As :class:`~lite_nmt.modules.embedding.Embedding`'s."""
         found = []
-        for (begin, end), table in zip(self.bands.spans, self.bands.tables, strict=True):
-            rows = F.embedding((tokens - begin).clamp(0, end - begin - 1), table)
+        for band, (begin, end) in enumerate(self.bands.spans):
+            rows = self.bands.look_up((tokens - begin).clamp(0, end - begin - 1), band)
             found.append(rows * ((tokens >= begin) & (tokens < end)).unsqueeze(-1))
-        linear = torch.cat(list(self.bands.maps), 1)
-        embedded = F.linear(torch.cat(found, -1), linear) * math.sqrt(linear.shape[0])
-        return embedded if positions is None else embedded + sinusoid(positions, linear.shape[0]).to(embedded.dtype)
+        embedded = self.bands.embed(torch.cat(found, -1))
+        return embedded if positions is None else embedded + sinusoid(positions, embedded.shape[-1]).to(embedded.dtype)
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -64,15 +80,9 @@ class AdaptiveSoftmax(nn.Module):
         super().__init__()
         self.bands = bands
 
-    def project(self, x: Tensor, band: int) -> Tensor:
-        """... C to the channels of one band."""
-        return F.linear(x, self.bands.maps[band].t().to(x.dtype))
-
     def forward(self, x: Tensor) -> Tensor:
         """... C to ... V."""
-        head, *tails = (
-            F.linear(self.project(x, b), table).log_softmax(-1) for b, table in enumerate(self.bands.tables)
-        )
+        head, *tails = (self.bands.score(x, b).log_softmax(-1) for b in range(len(self.bands.spans)))
         frequent = self.bands.spans[0][1]
         parts = [tail + head[..., frequent + b, None] for b, tail in enumerate(tails)]
         return torch.cat([head[..., :frequent], *parts], -1)
@@ -86,6 +96,6 @@ class AdaptiveSoftmax(nn.Module):
         for b, (begin, end) in enumerate(self.bands.spans[1:], 1):
             there = (labels >= begin) & (labels < end)
             first = first.masked_fill(there, frequent + b - 1)
-            tails.append((self.project(x[there], b), self.bands.tables[b], labels[there] - begin))
-        yield self.project(x, 0), self.bands.tables[0], first
+            tails.append((self.bands.project(x[there], b), self.bands.tables[b], labels[there] - begin))
+        yield self.bands.project(x, 0), self.bands.tables[0], first
         yield from tails
