@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,8 @@ from lite_nmt.ops.dropconnect import dropconnect, philox
 from lite_nmt.ops.dynamic_conv.api import dynamic_conv
 from lite_nmt.ops.light_conv.api import light_conv
 from lite_nmt.ops.talk_conv.api import talk_conv
+
+ROOT = Path(__file__).parents[2]
 
 
 def words(seed: int, *counter: int) -> list[int]:
@@ -124,3 +129,9 @@ def test_an_explicit_choice_never_falls_back() -> None:
         light_conv(X, W, 1, impl="triton")
     with pytest.raises(LiteNmtError, match=f"{reason}|float64"):
         light_conv(X.double(), W.double(), 1, impl="triton")
+
+
+def test_their_import_is_quick() -> None:
+    """torch._dynamo takes a second, which every command would pay."""
+    code = "import sys, lite_nmt.ops.light_conv.api; sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
