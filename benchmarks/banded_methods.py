@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +30,8 @@ RAMP = 32  # steps; of adaptive span
 class Problem:
     """One operator at one size: ``light``, ``dynamic``, ``talk``, ``attention``, ``span`` or ``causal attention``.
 
-    Of ``span``, ``taps`` is what the first head sees; the others see a ramp. Attention sees as much, or everything.
+    Of ``span``, ``taps`` is what the first head sees; the others see a ramp. Attention sees a window of as much, or
+    everything where that is 0. ``training`` adds what a layer has in training: DropConnect, padding and a bias.
     """
 
     op: str
@@ -40,6 +41,7 @@ class Problem:
     heads: int
     taps: int
     dtype: torch.dtype
+    training: bool = False
 
     @property
     def padding(self) -> int:
@@ -53,21 +55,24 @@ class Problem:
 
     def inputs(self, device: str) -> list[Tensor]:
         """Random, as leaves."""
-        made = [torch.randn(self.batch, self.length, self.channels)]
+        normal = functools.partial(torch.randn, device=device)
+        made = [normal(self.batch, self.length, self.channels)]
         rows = (self.batch, self.length, self.heads)
         match self.op:
             case "light":
-                made.append(torch.randn(self.heads, self.taps))
+                made.append(normal(self.heads, self.taps))
             case "dynamic":
-                made.append(torch.randn(*rows, self.taps))
+                made.append(normal(*rows, self.taps))
             case "talk":
-                made += [torch.rand(rows), torch.rand(rows)]
+                made += [offsets(rows, most, device) for most in (self.padding, self.taps - 1 - self.padding)]
             case "attention" | "causal attention":
                 made += [torch.randn_like(made[0]) for _ in range(2)]
             case "span":
                 made += [torch.randn_like(made[0]) for _ in range(2)]
-                made += [torch.randn(self.taps, self.channels // self.heads)]
+                made += [normal(self.taps, self.channels // self.heads)]
                 made += [torch.tensor([self.taps - RAMP + 0.0] + [0.0] * (self.heads - 1))]
+        if self.training:
+            made.append(normal(self.channels))
         return [tensor.to(device, self.dtype).requires_grad_() for tensor in made]
 
     def floor(self, backward: bool) -> int:
@@ -81,6 +86,28 @@ class Problem:
         return moved * self.dtype.itemsize
 
 
+def offsets(rows: tuple[int, ...], most: int, device: str) -> Tensor:
+    """Of TaLK, in [0, 1]: anywhere but near whole steps, where the box has two slopes and each method takes its own."""
+    whole = torch.randint(max(most, 1), rows, device=device)
+    return (whole + 0.25 + 0.5 * torch.rand(rows, device=device)) / max(most, 1)
+
+
+def reference(problem: Problem) -> Method:
+    """The specification, in the dtype of its inputs."""
+    if not problem.op.endswith("attention"):
+        return methods(problem)["reference"]
+    if not problem.taps:
+        return functools.partial(_attention, problem, SDPBackend.MATH)
+
+    def windowed(*qkv: Tensor) -> Tensor:
+        far = torch.arange(problem.length, device=qkv[0].device)
+        near = _near(problem, far - far.unsqueeze(1))
+        q, k, v = (_heads(problem, x) for x in qkv)
+        return F.scaled_dot_product_attention(q, k, v, near).transpose(1, 2).flatten(-2)
+
+    return windowed
+
+
 def methods(problem: Problem) -> dict[str, Method]:
     """Who takes part, by name; ``triton`` is ours, ``reference`` the specification."""
     found: dict[str, Method]
@@ -89,10 +116,14 @@ def methods(problem: Problem) -> dict[str, Method]:
         if problem.batch * problem.heads * problem.length**2 * problem.dtype.itemsize < LARGEST_BAND:
             found["SDPA, T x T bias"] = functools.partial(_span_by_bias, problem)
         return found
+    if not problem.banded and problem.taps:
+        return {"FlexAttention, window K": _flex(problem)}
     if not problem.banded:
         backends = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION, "math": SDPBackend.MATH}
-        ready = {f"SDPA {name}": functools.partial(_attention, problem, backend) for name, backend in backends.items()}
-        return {**ready, "FlexAttention, window K": _flex(problem)}
+        return {f"SDPA {name}": functools.partial(_attention, problem, backend) for name, backend in backends.items()}
+    if problem.training:
+        both: tuple[Implementation, ...] = ("triton", "reference")
+        return {name: functools.partial(_in_training, problem, name) for name in both}
     if problem.op == "talk":
         return {
             "triton": functools.partial(_talk, problem, "triton"),
@@ -122,12 +153,21 @@ def _talk(problem: Problem, impl: Implementation, x: Tensor, left: Tensor, right
     return talk_conv(x, left, right, problem.padding, problem.taps - 1 - problem.padding, impl=impl)
 
 
-def _taps(problem: Problem, *weights: Tensor) -> Tensor:
+def _in_training(problem: Problem, impl: Implementation, x: Tensor, *weights: Tensor) -> Tensor:
+    lengths = torch.arange(problem.batch, device=x.device).unsqueeze(1) % 5  # up to four steps are padding
+    keep = torch.arange(problem.length, device=x.device) < problem.length - lengths
+    seed = torch.full((1,), 7, device=x.device)
+    rest: Any = {"keep": keep, "dropout": 0.1, "bias": weights[-1], "seed": seed, "impl": impl}
     if problem.op == "talk":
-        taps = talk_taps(weights[0], weights[1], problem.padding, problem.taps - 1 - problem.padding)
-    else:
-        taps = normalize_taps(weights[0], "softmax")
-    return taps.to(problem.dtype)
+        return talk_conv(x, weights[0], weights[1], problem.padding, problem.taps - 1 - problem.padding, **rest)
+    return (light_conv if problem.op == "light" else dynamic_conv)(x, weights[0], problem.padding, **rest)
+
+
+def _taps(problem: Problem, *weights: Tensor) -> Tensor:
+    """In float32 or better: their gradients are sums over many channels, and LightConv's over all steps."""
+    if problem.op == "talk":
+        return talk_taps(weights[0], weights[1], problem.padding, problem.taps - 1 - problem.padding)
+    return normalize_taps(weights[0], "softmax")
 
 
 def _padded(problem: Problem, x: Tensor) -> Tensor:
@@ -135,7 +175,7 @@ def _padded(problem: Problem, x: Tensor) -> Tensor:
 
 
 def _shift_sum(problem: Problem, x: Tensor, *weights: Tensor) -> Tensor:
-    taps = _taps(problem, *weights).float()
+    taps = _taps(problem, *weights)
     ahead = _padded(problem, x).unflatten(-1, (problem.heads, -1))
     shifted = (ahead[:, k : k + problem.length] * taps[..., k].unsqueeze(-1) for k in range(problem.taps))
     return functools.reduce(torch.add, shifted).flatten(-2).to(x.dtype)
@@ -143,18 +183,18 @@ def _shift_sum(problem: Problem, x: Tensor, *weights: Tensor) -> Tensor:
 
 def _unfold(problem: Problem, x: Tensor, weights: Tensor) -> Tensor:
     windows = _padded(problem, x).unfold(1, problem.taps, 1).unflatten(2, (problem.heads, -1))  # B T H R K
-    taps = _taps(problem, weights)
+    taps = _taps(problem, weights).to(x.dtype)
     return torch.einsum("bthrk,hk->bthr" if taps.dim() == 2 else "bthrk,bthk->bthr", windows, taps).flatten(-2)
 
 
 def _band(problem: Problem, x: Tensor, weights: Tensor) -> Tensor:
-    matrix = band_matrix(_taps(problem, weights), problem.length, problem.padding)
+    matrix = band_matrix(_taps(problem, weights), problem.length, problem.padding).to(x.dtype)
     values = x.unflatten(-1, (problem.heads, -1)).transpose(1, 2)
     return (matrix @ values).transpose(1, 2).flatten(-2)
 
 
 def _conv1d(problem: Problem, x: Tensor, weight: Tensor) -> Tensor:
-    kernel = _taps(problem, weight).repeat_interleave(problem.channels // problem.heads, 0).unsqueeze(1)
+    kernel = _taps(problem, weight).to(x.dtype).repeat_interleave(problem.channels // problem.heads, 0).unsqueeze(1)
     return F.conv1d(_padded(problem, x).transpose(1, 2), kernel, groups=problem.channels).transpose(1, 2)
 
 
@@ -205,18 +245,23 @@ def _span_by_bias(problem: Problem, q: Tensor, k: Tensor, v: Tensor, places: Ten
     q, k, v = (_heads(problem, x) for x in (q, k, v))
     steps = torch.arange(problem.length, device=q.device)
     distance = steps[:, None] - steps
-    bias = q @ places.t() * q.shape[-1] ** -0.5 + log_mask(_mask(problem, z)).unsqueeze(1)
+    wide = torch.promote_types(q.dtype, torch.float32)
+    bias = q.to(wide) @ places.t().to(wide) * q.shape[-1] ** -0.5 + log_mask(_mask(problem, z)).unsqueeze(1)
     spread = bias.gather(-1, distance.clamp(0, problem.taps - 1).expand(*bias.shape[:2], -1, -1))
     spread = spread.masked_fill((distance < 0) | (distance >= problem.taps), float("-inf"))
     out = F.scaled_dot_product_attention(q, k, v, spread.to(q.dtype))
     return out.transpose(1, 2).flatten(-2)
 
 
+def _near(problem: Problem, ahead: Tensor) -> Tensor:
+    return (ahead >= -problem.padding) & (ahead < problem.taps - problem.padding)
+
+
 def _flex(problem: Problem) -> Method:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     def near(b: Tensor, h: Tensor, t: Tensor, j: Tensor) -> Tensor:
-        return (j - t >= -problem.padding) & (j - t < problem.taps - problem.padding)
+        return _near(problem, j - t)
 
     compiled: Method = torch.compile(flex_attention, dynamic=False)
 

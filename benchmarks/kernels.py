@@ -1,12 +1,14 @@
 """The fused kernels beside everything else that computes the same, and beside attention: time, memory, bytes.
 
-    python benchmarks/kernels.py --output benchmarks/results/kernels.md    # needs a CUDA device
-    python benchmarks/kernels.py --check                                   # what can be checked without one
+    PYTHONPATH=. python benchmarks/kernels.py --output benchmarks/results/kernels.md   # needs a CUDA device
+    PYTHONPATH=. python benchmarks/kernels.py --check                                  # what can be checked without
 
 Before a method is timed at a size, its output and gradients are compared with float64's; nothing is reported of one
-that is wrong. Times are medians of ``do_bench``, which empties the L2 cache before each call; up to 300 steps, where
-launches are all there is, a CUDA graph's too. ``loop`` is a plain Python loop, as TaLK's Table 4 was timed. Everything
-is B,T,C; a transposition that a method needs is inside its time.
+that is wrong. Times are medians of what the device does, captured as a CUDA graph and replayed with the L2 cache
+emptied before; a call's own, from Python, stands beside them. ``loop`` is a plain Python loop, as TaLK's Table 4 was
+timed. Everything is B,T,C; a transposition that a method needs is inside its time.
+
+All of it takes an hour or more. What was measured is written after each problem; the same command goes on after it.
 """
 
 from __future__ import annotations
@@ -14,16 +16,16 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from banded_methods import Method, Problem, methods
+from banded_methods import Method, Problem, methods, reference
 from machine import machine
+from timing import copy_ms, measure
 from torch import Tensor
 
 from lite_nmt.errors import LiteNmtError
@@ -31,7 +33,9 @@ from lite_nmt.errors import LiteNmtError
 LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000)
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 LIMITS = {torch.float32: 1e-3, torch.bfloat16: 2e-2}  # others may use TF32 inside; ours does not
-GRAPHED = 300
+WHOLE = 1000  # steps of the longest attention whose float64 reference fits into memory
+PEAK = 2**32  # bytes that the copy moves which says how fast the device's memory is
+Row = dict[str, Any]
 TABLE_4 = {  # TaLK Convolutions, Table 4: iterations a second in float32 on one RTX 2080 Ti, core operation only
     "self-attention, published": (4576, 3437, 102, None),
     "DynamicConv K=3, published": (3739, 3308, 443, 45),
@@ -42,16 +46,27 @@ TABLE_4_LENGTHS = (10, 100, 1000, 10_000)
 
 
 def problems(shape: str, lengths: list[int], taps: list[int], spans: list[int], dtypes: list[str]) -> Iterator[Problem]:
-    """TaLK's Table 4 (B=10, C=1024, H=16), or a batch of 4,096 tokens in a convolution of our own (C=248, H=4)."""
+    """TaLK's Table 4 (B=10, C=1024, H=16), or a batch of 4,096 tokens in a convolution of our own (C=248, H=4), there
+    also with all that training adds."""
     for dtype in dtypes:
         for length in lengths:
             size = (10, length, 1024, 16) if shape == "paper" else (max(4096 // length, 1), length, 248, 4)
             for k in taps:
-                for op in ("light", "dynamic", "talk", "attention"):
+                for op in ("light", "dynamic", "talk"):
                     yield Problem(op, *size, k, DTYPES[dtype])
+                    if shape == "ours":
+                        yield Problem(op, *size, k, DTYPES[dtype], training=True)
+            for k in (0, *taps):
+                yield Problem("attention", *size, k, DTYPES[dtype])
             for k in spans:
-                for op in ("span", "causal attention"):
-                    yield Problem(op, *size, k, DTYPES[dtype])
+                yield Problem("span", *size, k, DTYPES[dtype])
+            for k in (0, *spans):
+                yield Problem("causal attention", *size, k, DTYPES[dtype])
+
+
+def described(problem: Problem, shape: str) -> Row:
+    """A problem's fields, as they stand in each of its rows."""
+    return {**dataclasses.asdict(problem), "dtype": str(problem.dtype).removeprefix("torch."), "shape": shape}
 
 
 def gradients(method: Method, inputs: list[Tensor], upstream: Tensor) -> list[Tensor]:
@@ -66,147 +81,189 @@ def wrong(problem: Problem, method: Method, device: str) -> str:
     inputs = problem.inputs(device)
     upstream = torch.randn_like(inputs[0])
     exact = [tensor.detach().double().requires_grad_() for tensor in inputs]
-    reference = methods(dataclasses.replace(problem, dtype=torch.float64))["reference"]
-    found, expected = gradients(method, inputs, upstream), gradients(reference, exact, upstream.double())
+    theirs = reference(dataclasses.replace(problem, dtype=torch.float64))
+    found, expected = gradients(method, inputs, upstream), gradients(theirs, exact, upstream.double())
     off = max(float((a.double() - b).norm().detach() / b.norm().detach()) for a, b in zip(found, expected, strict=True))
     return "" if off < LIMITS[problem.dtype] else f"relative error {off:.1e}"
 
 
 def gate(problem: Problem, name: str, device: str) -> str:
-    """Check a method at the size that is measured, or one like it whose float64 reference fits into memory."""
-    if problem.op.endswith("attention"):
-        return ""  # another operator; PyTorch's own tests cover it
-    small = dataclasses.replace(problem, batch=min(problem.batch, 2), length=min(problem.length, 300))
+    """Check a method at the length that is measured, or of attention at one whose float64 reference fits into memory;
+    of two sentences."""
+    longest = problem.length if problem.banded else min(problem.length, WHOLE)
+    small = dataclasses.replace(problem, batch=min(problem.batch, 2), length=longest)
     return wrong(small, methods(small)[name], device)
 
 
-def measure(problem: Problem, method: Method, backward: bool, repeats: int) -> dict[str, Any]:
-    """Milliseconds (median, lowest and highest of the repeats), peak memory beside the inputs, and launches."""
-    from triton.testing import do_bench, do_bench_cudagraph
-
-    inputs = problem.inputs("cuda")
-    upstream = torch.randn_like(inputs[0])
-
-    def call() -> None:
-        if backward:
-            gradients(method, inputs, upstream)
-        else:
-            with torch.no_grad():
-                method(*inputs)
-
-    call()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    call()
-    torch.cuda.synchronize()
-    row: dict[str, Any] = {"memory": torch.cuda.max_memory_allocated() - before, "launches": launches(call)}
-    times = [do_bench(call, warmup=10, rep=40, return_mode="median") for _ in range(repeats)]
-    row["ms"], row["ms_low"], row["ms_high"] = statistics.median(times), min(times), max(times)
-    row["loop_ms"] = loop(call)
-    if problem.length <= GRAPHED and not backward:
-        row["graph_ms"] = do_bench_cudagraph(call, rep=40, return_mode="median")
-    return row
-
-
-def loop(call: Callable[[], None], calls: int = 30) -> float:
-    """Milliseconds a call in a Python loop that waits once, at its end."""
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    for _ in range(calls):
-        call()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - began) / calls * 1e3
-
-
-def launches(call: Callable[[], None]) -> int:
-    """Kernels that one call starts."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as recorded:
-        call()
-        torch.cuda.synchronize()
-    return sum(str(e.device_type).endswith("CUDA") for e in recorded.events() or ())
-
-
-def copy_speed() -> float:
-    """Bytes a second that a device-to-device copy of 2 GB moves, reads and writes both counted."""
-    from triton.testing import do_bench
-
-    source = torch.empty(2**31, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    return float(2 * source.numel() / do_bench(lambda: target.copy_(source), return_mode="median") * 1e3)
-
-
-def run(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Measure all that was asked for; a method that cannot run, or is wrong, is a row that says so.
-
-    Raises:
-        LiteNmtError: the kernels are wrong.
-    """
-    rows = []
-    for shape in args.shapes:
-        for problem in problems(shape, args.lengths, args.taps, args.spans, args.dtypes):
-            torch.compiler.reset()
-            size = {**dataclasses.asdict(problem), "dtype": str(problem.dtype)[6:], "shape": shape}
-            for name, method in methods(problem).items():
-                for backward, found in enumerate(results(problem, name, method, args.repeats)):
-                    rows.append({**size, "method": name, "backward": bool(backward), **found})
-                    print(json.dumps(rows[-1]), file=sys.stderr)
-                torch.cuda.empty_cache()
-    return rows
-
-
-def results(problem: Problem, name: str, method: Method, repeats: int) -> list[dict[str, Any]]:
+def results(problem: Problem, name: str, method: Method, repeats: int) -> list[Row]:
     """Forward alone, then both passes; or why there is nothing to report."""
     try:
         if reason := gate(problem, name, "cuda"):
             raise LiteNmtError(reason)
-        return [measure(problem, method, backward, repeats) for backward in (False, True)]
+        inputs = problem.inputs("cuda")
+        upstream = torch.randn_like(inputs[0])
+
+        def forward() -> None:
+            with torch.no_grad():
+                method(*inputs)
+
+        return [measure(forward, repeats), measure(lambda: gradients(method, inputs, upstream), repeats)]
     except Exception as error:  # whatever a contestant raises at a size that it does not take
-        if name == "triton":
-            raise LiteNmtError(f"the kernels fail at {problem}: {error}; nothing is reported.") from error
-        return [{"failed": str(error).split("\n")[0][:100]}] * 2
+        return [{"failed": str(error).split("\n")[0][:100] or type(error).__name__}] * 2
 
 
-def report(rows: list[dict[str, Any]], speed: float) -> str:
-    """All rows in Markdown, and Table 4 redrawn."""
+def rows_of(problem: Problem, shape: str, repeats: int) -> Iterator[Row]:
+    """All methods of one problem."""
+    torch.compiler.reset()
+    size = described(problem, shape)
+    copies = [{"copy_ms": copy_ms(problem.floor(both))} if problem.banded else {} for both in (False, True)]
+    for name, method in methods(problem).items():
+        for both, found in enumerate(results(problem, name, method, repeats)):
+            yield {**size, "method": name, "backward": bool(both), **copies[both], **found}
+        torch.cuda.empty_cache()
+
+
+def run(args: argparse.Namespace, about: Row, rows: list[Row]) -> bool:
+    """Measure what was asked for and is not among ``rows``, which grow; a method that cannot run, or is wrong, is a row
+    that says so. Stops after ``args.minutes``.
+
+    Returns:
+        Whether that was all.
+    """
+    began = time.monotonic()
+    for shape in args.shapes:
+        for problem in problems(shape, args.lengths, args.taps, args.spans, args.dtypes):
+            size = described(problem, shape)
+            if any(size.items() <= row.items() for row in rows):
+                continue
+            if args.minutes and time.monotonic() - began > 60 * args.minutes:
+                return False
+            for row in rows_of(problem, shape, args.repeats):
+                print(json.dumps(row), file=sys.stderr)
+                rows.append(row)
+            if args.output:
+                write(args.output, about, rows)
+    return True
+
+
+def write(output: Path, about: Row, rows: list[Row]) -> None:
+    """The table, and raw rows beside it."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(report(about, rows) + "\n", encoding="utf-8")
+    output.with_suffix(".json").write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+def earlier(output: Path | None, about: Row) -> list[Row]:
+    """The rows that an earlier call wrote, on the same machine.
+
+    Raises:
+        SystemExit: they were measured elsewhere, or otherwise.
+    """
+    found = output and output.with_suffix(".json")
+    if not found or not found.exists():
+        return []
+    raw = json.loads(found.read_text(encoding="utf-8"))
+    for name in ("device", "machine", "triton", "repeats"):
+        if raw[name] != about[name]:
+            raise SystemExit(
+                f"{found} was measured with {name} = {raw[name]}, not {about[name]}; choose another --output."
+            )
+    about["copy_bytes_per_s"] = raw["copy_bytes_per_s"]
+    rows: list[Row] = raw["rows"]
+    return rows
+
+
+def report(about: Row, rows: list[Row]) -> str:
+    """Title, goals, Table 4 redrawn, and all rows, in Markdown."""
+    speed = about["copy_bytes_per_s"]
     lines = [
-        "| operator | B n C H K | dtype | pass | method | ms (lowest to highest) | graph ms | loop ms | of the floor "
+        "# Fused kernels",
+        "",
+        f"`{about['command']}` on {about['device']}, {about['machine']}, Triton {about['triton']}. A copy of 2 GB "
+        f"moves {speed / 1e12:.2f} TB/s. *floor*: the time of the bytes that must move, at that speed, as a share of "
+        "the method's; *copy*: the time of a copy of as many bytes, likewise.",
+        "",
+        *goals(rows, speed),
+        "",
+        *table_4(rows),
+        "",
+        "## All",
+        "",
+        "| operator | B n C H K | dtype | pass | method | ms (lowest to highest) | call ms | loop ms | floor | copy "
         "| MB | launches |",
-        "|---|---|---|---|---|--:|--:|--:|--:|--:|--:|",
+        "|---|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:
         size = " ".join(str(row[key]) for key in ("batch", "length", "channels", "heads", "taps"))
-        head = (
-            f"| {row['op']} | {size} | {row['dtype']} | {'both' if row['backward'] else 'forward'} | {row['method']} |"
-        )
+        passes = "both" if row["backward"] else "forward"
+        op = f"{row['op']}, training" if row["training"] else row["op"]
+        head = f"| {op} | {size} | {row['dtype']} | {passes} | {row['method']} |"
         if row.get("failed"):
-            lines.append(f"{head} {row['failed']} | | | | | |")
+            lines.append(f"{head} {row['failed']} | | | | | | |")
             continue
-        graph = f"{row['graph_ms']:.4f}" if "graph_ms" in row else ""
+        time = f"{row['ms']:.4f} ({row['ms_low']:.4f} to {row['ms_high']:.4f})" if row["captured"] else "not captured"
+        near = [f"{share:.0%}" for share in shares(row, speed)] or ["", ""]
         lines.append(
-            f"{head} {row['ms']:.4f} ({row['ms_low']:.4f} to {row['ms_high']:.4f}) | {graph} | {row['loop_ms']:.4f} | "
-            f"{share(row, speed)} | {row['memory'] / 1e6:.1f} | {row['launches']} |"
+            f"{head} {time} | {row['call_ms']:.4f} | {row['loop_ms']:.4f} | {' | '.join(near)} | "
+            f"{row['memory'] / 1e6:.1f} | {row['launches']} |"
         )
-    return "\n".join([table_4(rows), "", "## All", "", *lines])
+    return "\n".join(lines)
 
 
-def share(row: dict[str, Any], speed: float) -> str:
-    """How near a time is to that of the bytes that must move, at the speed of a copy."""
+def shares(row: Row, speed: float) -> list[float]:
+    """How near a time is to that of the bytes that must move: at the speed of the largest copy, and of one as large."""
     fields = {field.name: row[field.name] for field in dataclasses.fields(Problem)}
     problem = Problem(**{**fields, "dtype": getattr(torch, row["dtype"])})
     if not problem.banded:
-        return ""
-    floor = problem.floor(row["backward"])
-    return f"{floor / speed * 1e3 / row['ms']:.0%}"
+        return []
+    return [problem.floor(row["backward"]) / speed * 1e3 / row["ms"], row["copy_ms"] / row["ms"]]
 
 
-def table_4(rows: list[dict[str, Any]]) -> str:
+def goals(rows: list[Row], speed: float) -> list[str]:
+    """What the kernels are meant to reach, and how far they are: the worst of all sizes."""
+    done = {
+        tuple(row[key] for key in ("shape", "op", "length", "taps", "dtype", "training", "backward", "method")): row
+        for row in rows
+        if not row.get("failed")
+    }
+    near, ahead, flash, fewer = [], [], [], []
+    for (shape, op, length, taps, dtype, training, backward, method), row in done.items():
+        if method != "triton" or op not in ("light", "dynamic", "talk"):
+            continue
+        others = {
+            name: done.get((shape, where, length, k, dtype, training, backward, name))
+            for where, k, name in (
+                (op, taps, "torch.compile of shift-sum"),
+                (op, taps, "reference"),
+                ("attention", 0, "SDPA flash"),
+            )
+        }
+        if length >= 1000 and backward:
+            near.append(shares(row, speed)[0])
+        if length >= 100 and (other := others["torch.compile of shift-sum"]):
+            ahead.append(other["ms"] / row["ms"])
+        if length >= 100 and (other := others["SDPA flash"]):
+            flash.append(other["ms"] / row["ms"])
+        if training and backward and (other := others["reference"]):
+            fewer.append(other["launches"] / row["launches"])
+    lines = ["## Goals, the worst size of each", "", "| goal | asked | found | sizes |", "|---|--:|--:|--:|"]
+    for name, asked, found, form in (
+        ("share of the byte floor, both passes, n ≥ 1,000", 0.8, near, "{:.0%}"),
+        ("times as fast as torch.compile of the shift-sum, n ≥ 100", 1, ahead, "{:.2f}"),
+        ("times as fast as flash attention, n ≥ 100", 1, flash, "{:.2f}"),
+        ("times fewer launches than eager, training shapes", 5, fewer, "{:.1f}"),
+    ):
+        worst = form.format(min(found)) if found else "–"
+        missed = f", {sum(value < asked for value in found)} below" if found and min(found) < asked else ""
+        lines.append(f"| {name} | {form.format(asked)} | {worst} | {len(found)}{missed} |")
+    return lines
+
+
+def table_4(rows: list[Row]) -> list[str]:
     """TaLK's Table 4 with our columns beside its own; where nothing was measured stands a dash."""
     wanted = {
-        "self-attention, SDPA math": ("attention", None, "SDPA math"),
-        "self-attention, SDPA flash (bf16)": ("attention", None, "SDPA flash"),
+        "self-attention, SDPA math": ("attention", 0, "SDPA math"),
+        "self-attention, SDPA flash (bf16)": ("attention", 0, "SDPA flash"),
         **{f"DynamicConv K={k}, {m}": ("dynamic", k, m) for k in (3, 31) for m in ("reference", "triton")},
         **{f"LightConv K={k}, triton": ("light", k, "triton") for k in (3, 31)},
         **{f"TaLK K=31, {m}": ("talk", 31, m) for m in ("prefix sum", "triton")},
@@ -218,7 +275,8 @@ def table_4(rows: list[dict[str, Any]]) -> str:
             row["length"]: 1e3 / row["loop_ms"]
             for row in rows
             if (row["op"], row["method"], row["dtype"], row["shape"]) == (op, method, dtype, "paper")
-            and taps in (None, row["taps"])
+            and taps == row["taps"]
+            and not row["training"]
             and not row["backward"]
             and not row.get("failed")
         }
@@ -233,28 +291,33 @@ def table_4(rows: list[dict[str, Any]]) -> str:
     ]
     for label, values in {**TABLE_4, **measured}.items():
         lines.append(f"| {label} | " + " | ".join("–" if v is None else f"{v:,.0f}" for v in values) + " |")
-    return "\n".join(lines)
+    return lines
 
 
 def check() -> None:
     """Without a GPU: every method that a CPU runs is right, the floors are, and the report can be written."""
     torch.compiler.set_stance("force_eager")  # what is compiled is right if it is right as it stands
+    rows: list[Row] = []
     for op in ("light", "dynamic", "talk", "span"):
-        problem = Problem(op, 2, 67, 24, 4, 40 if op == "span" else 7, torch.float32)
-        for name, method in methods(problem).items():
-            if name == "triton":
-                continue  # its own tests compare it, in the interpreter
-            reason = wrong(problem, method, "cpu")
-            print(f"{op}, {name}: {reason or 'right'}")
-            if reason:
-                raise LiteNmtError(f"{name} is no fair contestant: {reason}.")
+        small = Problem(op, 2, 67, 24, 4, 40 if op == "span" else 7, torch.float32)
+        large = Problem(op, 2, 300, 248, 4, 128 if op == "span" else 31, torch.bfloat16)
+        for problem in (small, large, *([dataclasses.replace(large, training=True)] if small.banded else [])):
+            for name, method in methods(problem).items():
+                result = {"failed": "no device"}
+                if name != "triton":  # its own tests compare it, in the interpreter
+                    reason = wrong(problem, method, "cpu")
+                    print(f"{op}, {name}: {reason or 'right'}")
+                    if reason:
+                        raise LiteNmtError(f"{name} is no fair contestant: {reason}.")
+                rows.append({**described(problem, "ours"), "method": name, "backward": True, **result})
     table = Problem("dynamic", 10, 1000, 1024, 16, 31, torch.bfloat16)
     elements, weights = 10 * 1000 * 1024, 10 * 1000 * 16 * 31
     assert table.floor(False) == 2 * (2 * elements + weights)
     assert table.floor(True) == 2 * (5 * elements + 3 * weights)
     sizes = [next(problems(shape, [n], [31], [], ["bf16"])) for shape in ("paper", "ours") for n in LENGTHS]
     assert all(size.channels % size.heads == 0 for size in sizes)
-    text = table_4([])
+    nothing = {"command": "--check", "device": "no device", "machine": machine(), "triton": "", "copy_bytes_per_s": 1.0}
+    text = report(nothing, rows)
     assert all(f"{value:,}" in text for row in TABLE_4.values() for value in row if value)
     print(text)
 
@@ -269,6 +332,7 @@ def main() -> None:
     parser.add_argument("--spans", nargs="+", type=int, default=[128, 512], help="steps that the first head sees")
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--minutes", type=float, help="begin no problem after so long; the same command goes on")
     parser.add_argument("--output", type=Path, help="Markdown file to write; raw rows go beside it as JSON")
     args = parser.parse_args()
     if args.check:
@@ -276,20 +340,24 @@ def main() -> None:
         return
     if not torch.cuda.is_available():
         raise SystemExit("no CUDA device: nothing was measured or written. --check runs what needs none.")
+    import triton
+
     torch.backends.cuda.matmul.allow_tf32 = False
-    speed = copy_speed()
-    rows = run(args)
-    title = (
-        f"# Fused kernels\n\n`python benchmarks/kernels.py {' '.join(sys.argv[1:])}` on "
-        f"{torch.cuda.get_device_name()}, {machine()}. A copy moves {speed / 1e12:.2f} TB/s.\n\n"
-    )
-    text = title + report(rows, speed)
-    print(text)
-    if args.output:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(text + "\n", encoding="utf-8")
-        raw = {"device": torch.cuda.get_device_name(), "machine": machine(), "copy_bytes_per_s": speed, "rows": rows}
-        args.output.with_suffix(".json").write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
+    about: Row = {
+        "command": f"python benchmarks/kernels.py {' '.join(sys.argv[1:])}",
+        "device": torch.cuda.get_device_name(),
+        "machine": machine(),
+        "triton": triton.__version__,
+        "repeats": args.repeats,
+    }
+    about["copy_bytes_per_s"] = PEAK / copy_ms(PEAK) * 1e3
+    rows = earlier(args.output, about)
+    whole = run(args, about, rows)
+    print(report(about, rows))
+    if not whole:
+        print(f"stopped after {args.minutes:g} minutes; the same command goes on with the rest.", file=sys.stderr)
+    if ours := [row for row in rows if row.get("failed") and row["method"] == "triton" and row["op"] != "span"]:
+        raise SystemExit(f"the kernels failed {len(ours)} times, the first: {ours[0]['failed']} at {ours[0]}.")
 
 
 if __name__ == "__main__":

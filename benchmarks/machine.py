@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import torch
 
-from lite_nmt.profiling import latency
+from lite_nmt.profiling import machine as profiling
 
 
 def machine() -> str:
     """Processor, system, versions and threads, in one line."""
-    return f"{latency.machine()}, {torch.get_num_threads()} threads"
+    return f"{profiling.machine()}, {torch.get_num_threads()} threads"
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:

@@ -1,6 +1,6 @@
 """A training step of a Lite Transformer with the reference and with the fused kernels: tokens a second.
 
-    python benchmarks/train.py --output benchmarks/results/train.md
+    PYTHONPATH=. python benchmarks/train.py --output benchmarks/results/train.md
 
 On a CUDA device in bfloat16, each as PyTorch runs it, under ``torch.compile``, and as one CUDA graph. On a CPU the
 kernels do not run: the reference alone is measured, in float32. The contestants take turns, a round each.
@@ -9,14 +9,17 @@ kernels do not run: the reference alone is measured, in float32. The contestants
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from machine import machine, spread
+from timing import graphed
 
 from lite_nmt.config import load_preset
 from lite_nmt.data.vocabulary import EOS
@@ -29,7 +32,7 @@ PRESETS = ("iwslt-lite-transformer-209m", "wmt-lite-transformer-527m")
 
 
 def training_step(preset: str, impl: Implementation, compiled: bool, sentences: int, length: int) -> Callable[[], None]:
-    """A function that makes one update of a fresh model on one batch of random tokens, a fifth of it padded."""
+    """A function that makes one update of a fresh model on one batch of random tokens; some sources are shorter."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     config = load_preset(preset)
@@ -58,31 +61,24 @@ def training_step(preset: str, impl: Implementation, compiled: bool, sentences: 
     return step
 
 
-def graphed(step: Callable[[], None]) -> Callable[[], None]:
-    """The step captured once, and replayed: one launch for all of its kernels."""
-    aside = torch.cuda.Stream()
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(3):
+def contestants(preset: str, sentences: int, length: int) -> dict[str, Callable[[], None] | str]:
+    """Steps by name, each taken once; or why one cannot be taken."""
+    implementations: tuple[Implementation, ...] = (
+        ("reference", "triton") if torch.cuda.is_available() else ("reference",)
+    )
+    found: dict[str, Callable[[], None] | str] = {}
+    for impl, compiled, captured in itertools.product(implementations, (False, True), (False, True)):
+        if not torch.cuda.is_available() and (compiled or captured):
+            continue
+        name = impl + ", compiled" * compiled + ", CUDA graph" * captured
+        try:
+            step = training_step(preset, impl, compiled, sentences, length)
+            step = graphed(step) if captured else step
             step()
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
-
-
-def contestants(preset: str, sentences: int, length: int) -> dict[str, Callable[[], None]]:
-    """Steps by name."""
-    if not torch.cuda.is_available():
-        return {"reference": training_step(preset, "reference", False, sentences, length)}
-    found: dict[str, Callable[[], None]] = {}
-    implementations: tuple[Implementation, ...] = ("reference", "triton")
-    for impl in implementations:
-        for compiled in (False, True):
-            name = f"{impl}, compiled" if compiled else impl
-            found[name] = training_step(preset, impl, compiled, sentences, length)
-            found[f"{name}, CUDA graph"] = graphed(training_step(preset, impl, compiled, sentences, length))
+            found[name] = step
+        except Exception as error:  # whatever PyTorch raises where it cannot compile or capture
+            found[name] = str(error).split("\n")[0][:100] or type(error).__name__
+            print(f"  {name}: {found[name]}", file=sys.stderr)
     return found
 
 
@@ -128,22 +124,31 @@ def main() -> None:
         "| model | | target tokens/s | quartiles | against the reference |",
         "|---|---|--:|--:|--:|",
     ]
-    raw = {}
+    raw: dict[str, dict[str, list[float]]] = {}
     for preset in args.presets:
         print(preset, file=sys.stderr)
-        raw[preset] = contest(contestants(preset, sentences, args.length), args.rounds, args.updates)
-        baseline = spread(raw[preset]["reference"])[0]
-        for name, seconds in raw[preset].items():
-            middle, low, high = spread(seconds)
+        steps = contestants(preset, sentences, args.length)
+        ready = {name: step for name, step in steps.items() if not isinstance(step, str)}
+        raw[preset] = contest(ready, args.rounds, args.updates)
+        baseline = raw[preset].get("reference")
+        for name, step in steps.items():
+            if isinstance(step, str):
+                lines.append(f"| {preset} | {name} | {step} | | |")
+                continue
+            middle, low, high = spread(raw[preset][name])
             rate, slow, fast = (sentences * args.length / t for t in (middle, high, low))
-            ratio = f"{baseline / middle:.2f}x"
+            ratio = f"{spread(baseline)[0] / middle:.2f}x" if baseline else ""
             lines.append(f"| {preset} | {name} | {rate:,.0f} | {slow:,.0f} to {fast:,.0f} | {ratio} |")
+        write(args.output, lines, {"machine": f"{where}; {machine()}", "seconds": raw})
     print("\n".join(lines))
-    if args.output:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        raw_file = args.output.with_suffix(".json")
-        raw_file.write_text(json.dumps({"machine": f"{where}; {machine()}", "seconds": raw}, indent=1) + "\n")
+
+
+def write(output: Path | None, lines: list[str], raw: dict[str, Any]) -> None:
+    """What there is so far, so that nothing is lost where a later preset fails."""
+    if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        output.with_suffix(".json").write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

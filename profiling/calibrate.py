@@ -15,7 +15,8 @@ import torch
 
 from lite_nmt.config import Config, ModelConfig, StackConfig, VocabularyConfig, load_preset
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.profiling.latency import FEWEST, clock, machine, stages
+from lite_nmt.profiling.latency import FEWEST, clock, stages
+from lite_nmt.profiling.machine import machine
 from lite_nmt.profiling.predict import LENGTH, STAGES, Calibration, features
 
 SECONDS = 25.0  # of timing, unless one round takes longer

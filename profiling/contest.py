@@ -15,7 +15,8 @@ from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.profiling.budget import quantity
 from lite_nmt.profiling.cost import cost
-from lite_nmt.profiling.latency import Spread, machine, measure
+from lite_nmt.profiling.latency import Spread, measure
+from lite_nmt.profiling.machine import machine
 from lite_nmt.profiling.predict import LENGTH, Target
 from lite_nmt.profiling.search import Candidate
 from lite_nmt.train.prepare import SETTINGS, Settings

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,6 +24,7 @@ from lite_nmt.modules.embedding import Embedding
 from lite_nmt.modules.layer import FeedForward
 from lite_nmt.modules.lsra import LSRA
 from lite_nmt.modules.mixer import Mixer
+from lite_nmt.profiling.machine import machine
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -137,19 +136,6 @@ def measure(
             module.training = training
         torch.set_num_threads(before)
     return Latency(machine(), threads, source_length, target_length, beam, encode, step, sentence, parts, timed)
-
-
-def machine() -> str:
-    """Processor, system and versions, in one line."""
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        name = f"{len(models)} cores of {models[0]}" if models else name
-    return (
-        f"{name}; {platform.system()} {platform.machine()}; Python {platform.python_version()}; "
-        f"torch {torch.__version__}"
-    )
 
 
 def stages(model: TranslationModel, source_length: int, target_length: int, beam: int) -> dict[str, Callable[[], Any]]:

@@ -6,11 +6,13 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import sentencepiece
+from typing import TYPE_CHECKING
 
 from lite_nmt.config import VocabularyConfig
 from lite_nmt.errors import LiteNmtError
+
+if TYPE_CHECKING:
+    import sentencepiece  # models want the numbers below alone
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
@@ -68,6 +70,8 @@ class Vocabulary:
 
 
 def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    import sentencepiece
+
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
@@ -91,6 +95,8 @@ def train_vocabulary(config: VocabularyConfig, source: Iterator[str], target: It
 
 
 def _train(config: VocabularyConfig, size: int, lines: Iterator[str], seed: int) -> bytes:
+    import sentencepiece
+
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(seed)
     # A text's own <unk> is its unknown word, and no other; words keep all their characters.

@@ -34,19 +34,19 @@ class Tiling:
     VECTOR: int
 
 
-def tiling(taps: int, shared: int, aligned: int) -> Tiling:
+def tiling(taps: int, shared: int, aligned: int, most: int) -> Tiling:
     """For K taps and R channels a head: the smallest tiles that a matrix unit takes and a band half fills.
 
     ``STEP`` rows see ``STEP + TAPS - 1`` columns, at most ``COLUMNS``. Channels are loaded in vectors of ``VECTOR``,
     which divides ``aligned``, where steps begin; heads may begin elsewhere (LSRA's have 25, 51 and 62 channels), if no
-    larger tile is needed for it.
+    larger tile is needed for it. A tile has at most ``most`` channels.
     """
     chunk = min(32, max(8, triton.next_power_of_2(taps)))
     columns = 32 if chunk <= 8 else 64
     widest = triton.next_power_of_2(shared)
     reach = {v: shared + v - math.gcd(shared, v) for v in (8, 4, 2, 1) if aligned % v == 0}
     vector = next(v for v, needed in reach.items() if needed <= max(16, widest))
-    share = min(64, max(16, widest))
+    share = min(most, max(16, widest))
     return Tiling(
         STEP=min(32, columns - chunk + 1),
         ROWS=32,
@@ -66,8 +66,8 @@ def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtyp
     Args:
         aligned: a power of two that divides where steps begin; 8 for all beyond.
     """
-    cut = tiling(taps, shared, aligned)
-    large = cut.COLUMNS > 32 and (cut.CHUNKS > 1 or dtype is torch.float32)
+    cut = tiling(taps, shared, aligned, 64 if dtype is torch.float32 else 128)
+    large = cut.COLUMNS > 32 and (cut.CHUNKS > 1 or cut.SHARE > 64 or dtype is torch.float32)
     short = mode == "light" and cut.TAPS < 32
     return {
         "MODE": MODES[mode],
@@ -256,7 +256,7 @@ class _Eager(torch.autograd.Function):
 
     forward = staticmethod(launch_forward)
     setup_context = staticmethod(_setup)
-    backward = staticmethod(torch.autograd.function.once_differentiable(_gradient(launch_backward)))
+    backward: Any = staticmethod(torch.autograd.function.once_differentiable(_gradient(launch_backward)))
 
 
 def forward(x: Tensor, *arguments: Any) -> Tensor:

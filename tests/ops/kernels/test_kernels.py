@@ -45,6 +45,7 @@ CASES = [
 HALF = [
     Case(1, 40, 2, 25, 7, 6, dropout=0.1, bias=True, padded=True, dtype=torch.float16),
     Case(1, 33, 1, 62, 31, 15, dropout=0.1, bias=True, padded=True, dtype=torch.bfloat16),
+    Case(1, 34, 1, 128, 31, 15, dropout=0.1, bias=True, padded=True, dtype=torch.bfloat16),  # tiles twice as wide
 ]
 
 
@@ -147,9 +148,9 @@ def test_offsets_may_be_halves_of_one_tensor(device: str) -> None:
     x, both = torch.randn(2, 33, 6, device=device), torch.rand(2, 33, 4, device=device)
 
     def run(left: Tensor, right: Tensor) -> list[Tensor]:
-        leaves = [tensor.detach().requires_grad_() for tensor in (left, right)]
-        out = talk_conv(x, *leaves, 3, 2, impl="triton")
-        return [out, *torch.autograd.grad(out.square().sum(), leaves)]
+        left, right = (tensor.detach().requires_grad_() for tensor in (left, right))
+        out = talk_conv(x, left, right, 3, 2, impl="triton")
+        return [out, *torch.autograd.grad(out.square().sum(), [left, right])]
 
     halves = both.chunk(2, -1)
     apart = run(*(half.contiguous() for half in halves))
