@@ -66,8 +66,8 @@ def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtyp
     Args:
         aligned: a power of two that divides where steps begin; 8 for all beyond.
     """
-    cut = tiling(taps, shared, aligned, 64 if dtype is torch.float32 else 128)
     full = dtype is torch.float32
+    cut = tiling(taps, shared, aligned, 64 if full else 128)
     large = (cut.COLUMNS > 32 and (cut.CHUNKS > 1 or cut.SHARE > 64 or full)) or (cut.SHARES > 1 and full)
     short = mode == "light" and cut.TAPS < 32
     return {
