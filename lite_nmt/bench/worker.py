@@ -48,7 +48,7 @@ class Lite:
 
         self.translator = Translator.load(path, threads=threads)
         self.decode = self.translator.config.decode
-        self.translator.engine.search([[3]], dataclasses.replace(self.decode, max_length=1), 1)
+        self.translator.engine.search([[3]], dataclasses.replace(self.decode, min_length=0, max_length=1), 1)
 
     def sources(self, lines: Sequence[str]) -> list[list[int]]:
         return self.translator.vocabulary.encode_source(lines)

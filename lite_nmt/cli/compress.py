@@ -103,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     saved = checkpoint.load(args.checkpoint)
+    if saved.config.task == "lm":
+        raise LiteNmtError(f"{saved.folder} is a language model, and only models with a source are compressed.")
     if saved.packed is not None:
         raise LiteNmtError(f"{saved.folder} is compressed already; compress the checkpoint that it was made from.")
     try:

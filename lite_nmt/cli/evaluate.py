@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse(args: argparse.Namespace, what: str, names: Iterable[str]) -> None:
     """Options that would do nothing."""
-    if given := [name for name in names if getattr(args, name)]:
+    if given := [name for name in names if getattr(args, name) not in (None, False)]:
         args.usage_error(f"--{given[0].replace('_', '-')} is not for {what}.")
 
 
@@ -101,14 +101,15 @@ def _language_model(path: str) -> Bundle | Checkpoint | None:
 def _perplexity(args: argparse.Namespace, opened: Bundle | Checkpoint) -> int:
     import itertools
     import json
-    import math
     import time
     from pathlib import Path
 
     import numpy as np
 
     from lite_nmt.data.corpus import read_lines
+    from lite_nmt.data.vocabulary import UNK
     from lite_nmt.errors import LiteNmtError
+    from lite_nmt.evaluate.surprise import perplexity
 
     _refuse(args, "language models", (*WRITING, "buffer", *DECODE))
     if not args.data:
@@ -125,16 +126,18 @@ def _perplexity(args: argparse.Namespace, opened: Bundle | Checkpoint) -> int:
     words = np.fromiter(itertools.chain.from_iterable(map(opened.vocabulary.encode_words, read_lines(path))), np.int32)
     if not len(words):
         raise LiteNmtError(f"{path} is empty; there is nothing to score.")
+    unknown = int((words == UNK).sum())
     start = time.perf_counter()
     nll = measure(words)
     seconds = time.perf_counter() - start
-    found = {"perplexity": math.exp(nll), "nll": nll, "tokens": len(words), "block": block, "context": context}
+    found = {"perplexity": perplexity(nll), "nll": nll, "tokens": len(words), "unknown": unknown}
+    found |= {"block": block, "context": context}
     if args.json:
         print(json.dumps({**found, "seconds": seconds}))
         return 0
     read = "cache" if carries else f"blocks of {block}, {context} of them context"
-    print(f"perplexity  {math.exp(nll):.2f}  ({nll:.4f} nats a word, {read})")
-    print(f"words       {len(words)}")
+    print(f"perplexity  {perplexity(nll):.2f}  ({nll:.4f} nats a word, {read})")
+    print(f"words       {len(words)}  ({unknown} unknown)")
     print(f"seconds     {seconds:.2f}  ({len(words) / seconds:,.0f} words/s)")
     return 0
 

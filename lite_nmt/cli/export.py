@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> int:
 def _language_model(args: argparse.Namespace, saved: Checkpoint) -> int:
     """A language model's graph or program."""
     import json
-    import math
 
     from lite_nmt.errors import LiteNmtError
+    from lite_nmt.evaluate.surprise import perplexity
     from lite_nmt.export.language import export_language_model, find_text
 
     if args.shortlist:
@@ -112,7 +112,7 @@ def _language_model(args: argparse.Namespace, saved: Checkpoint) -> int:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
         return 0
     nll = bundle.manifest.get("nll")
-    worth = f", perplexity {math.exp(nll['value']):.2f} on {nll['words']:,} validation words" if nll else ""
+    worth = f", perplexity {perplexity(nll['value']):.2f} on {nll['words']:,} validation words" if nll else ""
     print(f"{args.out}: {args.precision}, {bundle.size():,} bytes{worth}")
     return 0
 

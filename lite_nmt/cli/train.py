@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
     """Train, and print where the model is and what it cost."""
     import dataclasses
     import json
-    import math
     import os
 
     from lite_nmt.errors import LiteNmtError
+    from lite_nmt.evaluate.surprise import perplexity
     from lite_nmt.models import checkpoint
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     found = result.metrics
     if config.task == "lm":
-        told = f", validation perplexity {math.exp(found['valid_nll']):.2f}" if found else ""
+        told = f", validation perplexity {perplexity(found['valid_nll']):.2f}" if found else ""
     else:
         told = f", validation {quality(found)} (greedy)" if quality(found) else ""
     print(f"{result.model}: {result.step} updates{told}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -10,6 +11,11 @@ from lite_nmt.data.vocabulary import EOS
 from lite_nmt.decode.generate import Reader
 
 OFTEN = 10_000  # words between two reports
+
+
+def perplexity(nll: float) -> float:
+    """exp of nats a word; infinity beyond what a number holds, where a model diverged."""
+    return math.exp(nll) if nll < 700 else math.inf
 
 
 def surprise(

@@ -91,6 +91,14 @@ def _start(
         saved = Settings.load(run)
         if (config.task, config.model) != (saved.config.task, saved.config.model):
             raise LiteNmtError(f"{run} trains another model than the one asked for; choose another --out.")
+        # What the text was laid out by, and where it carries a cache, how many lie side by side.
+        kept = ("block", "batch_tokens", "accumulate") if config.model.carries else ("block",)
+        for name in kept if config.task == "lm" else ():
+            asked, had = getattr(config.train, name), getattr(saved.config.train, name)
+            if asked != had:
+                raise LiteNmtError(
+                    f"train.{name} is {asked}, and {run} began with {had}; leave it, or choose another --out."
+                )
         if followed is not None and (saved.teacher is None or saved.teacher.checksum != followed.checksum):
             started = "without a teacher" if saved.teacher is None else "with another teacher"
             raise LiteNmtError(f"{run} was started {started}; resume it without --teacher, or choose another --out.")

@@ -220,6 +220,22 @@ def test_the_command_line_trains_and_refuses(data: Path, tmp_path: Path, capsys:
         assert message in capsys.readouterr().err
 
 
+def test_perplexity_of_what_diverged_and_of_unknown_words(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lite_nmt.evaluate.surprise import perplexity
+
+    assert perplexity(2.7e8) == float("inf")
+    assert perplexity(0) == 1
+    run = tmp_path / "run"
+    train(tiny(steps=2), data, TEXT, run, device="cpu")
+    assert main(["evaluate", str(run), "--data", str(data), "--split", "valid"]) == 0
+    assert " unknown)" in capsys.readouterr().out
+    assert main(["compress", str(run), "--out", str(tmp_path / "small"), "--heads", "0.5"]) == 1
+    assert "is a language model" in capsys.readouterr().err
+    assert not (tmp_path / "small").exists()
+
+
 def test_several_processes_share_what_is_carried(data: Path, tmp_path: Path) -> None:
     """Each holds the caches of its own batches, and a checkpoint those of all."""
     train(tiny(accumulate=2, steps=4), data, TEXT, tmp_path / "run", device="cpu")
@@ -227,6 +243,12 @@ def test_several_processes_share_what_is_carried(data: Path, tmp_path: Path) -> 
     held = {name: tensor for name, tensor in state.items() if name.startswith("carried.")}
     assert sorted(held) == [f"carried.{number}.{layer}" for number in range(2) for layer in range(2)]
     assert all(tensor.shape[0] == 4 and tensor.any() for tensor in held.values())
-    for wrong in (tiny(accumulate=2, steps=6, batch_tokens=120), tiny(steps=6)):
-        with pytest.raises(LiteNmtError, match="2 times 4 texts side by side, each with its cache"):
+    settings = (tmp_path / "run" / "run.json").read_bytes()
+    for wrong, message in (
+        (tiny(accumulate=2, steps=6, batch_tokens=120), "train.batch_tokens is 120, and .* began with"),
+        (tiny(steps=6), "train.accumulate is 1, and .* began with 2"),
+        (tiny(accumulate=2, steps=6, block=5), "train.block is 5, and .* began with"),
+    ):
+        with pytest.raises(LiteNmtError, match=message):
             train(wrong, None, TEXT, tmp_path / "run", True, "cpu")
+    assert (tmp_path / "run" / "run.json").read_bytes() == settings  # what is refused changes nothing
