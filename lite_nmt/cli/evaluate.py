@@ -83,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse(args: argparse.Namespace, what: str, names: Iterable[str]) -> None:
     """Options that would do nothing."""
-    if given := [name for name in names if getattr(args, name) not in (None, False)]:
+    unset = (None, False)
+    if given := [name for name in names if not any(getattr(args, name) is value for value in unset)]:  # 0 is given
         args.usage_error(f"--{given[0].replace('_', '-')} is not for {what}.")
 
 

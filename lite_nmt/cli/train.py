@@ -150,6 +150,8 @@ def resumed_configuration(args: argparse.Namespace) -> Config:
     from lite_nmt.train.prepare import Settings
 
     saved = Settings.load(args.out)
+    if args.task not in (None, saved.config.task):
+        raise LiteNmtError(f"--task is {args.task}, but {args.out} is for {saved.config.task}; choose another --out.")
     teacher = Path(saved.teacher.path) if args.teacher is None and saved.teacher else args.teacher
     asks = args.preset or (args.budget and not saved.init)
     if asks and configuration(args, teacher).model != saved.config.model:

@@ -206,6 +206,8 @@ def test_the_command_line_trains_and_refuses(data: Path, tmp_path: Path, capsys:
     assert main([*command, "--preset", "wikitext2-all-attention", *settings]) == 0
     assert "validation perplexity" in capsys.readouterr().out
     assert main(["translate", str(tmp_path / "run")]) == 1
+    assert main(["train", "--resume", "--task", "summarize", "--out", str(tmp_path / "run")]) == 1
+    assert "--task is summarize, but" in capsys.readouterr().err
     (tmp_path / "blank").mkdir()
     for split in ("train", "valid"):
         (tmp_path / "blank" / f"{split}.txt").write_text(" \n\n")
@@ -231,6 +233,9 @@ def test_perplexity_of_what_diverged_and_of_unknown_words(
     train(tiny(steps=2), data, TEXT, run, device="cpu")
     assert main(["evaluate", str(run), "--data", str(data), "--split", "valid"]) == 0
     assert " unknown)" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(run), "--data", str(data), "--max-length", "0"])
+    assert "--max-length is not for language models" in capsys.readouterr().err
     assert main(["compress", str(run), "--out", str(tmp_path / "small"), "--heads", "0.5"]) == 1
     assert "is a language model" in capsys.readouterr().err
     assert not (tmp_path / "small").exists()
