@@ -77,7 +77,8 @@ def check(
     keep: Tensor | None,
     dropout: float,
     seed: Tensor | None,
-    *weights: Tensor | None,
+    weights: Tensor,
+    right: Tensor | None = None,
 ) -> None:
     """What the three convolutions ask of the arguments that they share.
 
@@ -96,7 +97,7 @@ def check(
         raise ValueError(f"dropout is {dropout}; it must be at least 0 and below 1")
     if seed is not None and (seed.dtype != torch.int64 or seed.numel() != 1):
         raise ValueError(f"seed is {seed.dtype} of shape {tuple(seed.shape)}; it must be one int64")
-    named = {"bias": bias, "keep": keep, "seed": seed, "the weights": weights[0], "right": (*weights, None)[1]}
+    named = {"bias": bias, "keep": keep, "seed": seed, "the weights": weights, "right": right}
     for name, tensor in named.items():
         if tensor is not None and tensor.device != x.device:
             raise ValueError(f"x lies on {x.device} and {name} on {tensor.device}; they must lie on one device")
