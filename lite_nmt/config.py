@@ -31,6 +31,29 @@ def _choice(default: str, *choices: str) -> Any:
     return field(default=default, metadata={"choices": choices})
 
 
+def _check_limits(settings: Any, prefix: str = "") -> None:
+    """Refuse a number out of its range, or a word that is none of the choices; settings within settings too."""
+    for f in dataclasses.fields(settings):
+        value, name = getattr(settings, f.name), prefix + f.name
+        if dataclasses.is_dataclass(value):
+            _check_limits(value, f"{name}.")
+        elif isinstance(value, tuple):
+            for i, each in enumerate(value):
+                _check_limit(each, f"{name}[{i}]", f.metadata)
+        else:
+            _check_limit(value, name, f.metadata)
+
+
+def _check_limit(value: Any, name: str, limits: Mapping[str, Any]) -> None:
+    if "range" in limits:
+        low, high = limits["range"]
+        if not low <= value <= high:
+            reach = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+            raise LiteNmtError(f"{name} is {value!r}; it must be {reach}.")
+    if "choices" in limits and value not in limits["choices"]:
+        raise LiteNmtError(f"{name} is {value!r}; it must be one of {', '.join(limits['choices'])}.")
+
+
 @dataclass(frozen=True)
 class StackConfig:
     """One side of the model: how many layers, and what moves information across time in them.
@@ -188,6 +211,13 @@ class DecodeConfig:
     max_length: int = _number(0, 0)  # 0: 1.5 times the source plus 20
     no_repeat_ngram: int = _number(0, 0)
 
+    def __post_init__(self) -> None:
+        _check_limits(self, "decode.")
+        if 0 < self.max_length < self.min_length:
+            raise LiteNmtError(
+                f"decode.min_length is {self.min_length}, more than decode.max_length = {self.max_length}."
+            )
+
 
 @dataclass(frozen=True)
 class Config:
@@ -201,17 +231,13 @@ class Config:
     task: str = _choice("translate", *TASKS)
 
     def __post_init__(self) -> None:
+        _check_limits(self)
         _check_model(self.model, self.vocabulary, self.task)
         _check_task(self)
         if len(self.train.betas) != 2:
             raise LiteNmtError(f"train.betas is {list(self.train.betas)}; Adam takes two numbers.")
         if self.train.stop_on == "bleu" and not self.train.valid_bleu:
             raise LiteNmtError('train.stop_on is "bleu", which needs train.valid_bleu = true.')
-        if 0 < self.decode.max_length < self.decode.min_length:
-            raise LiteNmtError(
-                f"decode.min_length is {self.decode.min_length}, more than "
-                f"decode.max_length = {self.decode.max_length}."
-            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -309,30 +335,23 @@ def from_dict(kind: type[T], data: Mapping[str, Any], where: str = "") -> T:
         name = f"{where}.{key}" if where else key
         if key not in fields:
             raise LiteNmtError(f"unknown setting {name}{_suggest(key, list(fields))}.")
-        values[key] = _convert(hints[key], value, name, fields[key].metadata)
+        values[key] = _convert(hints[key], value, name)
     return kind(**values)
 
 
-def _convert(hint: Any, value: Any, name: str, limits: Mapping[str, Any]) -> Any:
+def _convert(hint: Any, value: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return from_dict(typing.cast(type[Any], hint), value, name)
     if typing.get_origin(hint) is tuple:
         item = typing.get_args(hint)[0]
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise LiteNmtError(f"{name} is {value!r}; it must be a list of numbers.")
-        return tuple(_convert(item, v, f"{name}[{i}]", limits) for i, v in enumerate(value))
+        return tuple(_convert(item, v, f"{name}[{i}]") for i, v in enumerate(value))
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value) if abs(value) < 1e300 else math.copysign(math.inf, value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         raise LiteNmtError(f"{name} is {value!r}; it must be {kinds[hint]}.")
-    if "range" in limits:
-        low, high = limits["range"]
-        if not low <= value <= high:
-            reach = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
-            raise LiteNmtError(f"{name} is {value!r}; it must be {reach}.")
-    if "choices" in limits and value not in limits["choices"]:
-        raise LiteNmtError(f"{name} is {value!r}; it must be one of {', '.join(limits['choices'])}.")
     return value
 
 

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lite_nmt.config import Config, from_dict, load_preset, load_toml, merge, parse_setting, preset_names, preset_table
+from lite_nmt.config import (
+    Config,
+    DecodeConfig,
+    ModelConfig,
+    StackConfig,
+    TrainConfig,
+    from_dict,
+    load_preset,
+    load_toml,
+    merge,
+    parse_setting,
+    preset_names,
+    preset_table,
+)
 from lite_nmt.errors import LiteNmtError
 
 
@@ -159,3 +173,22 @@ def test_examples_load() -> None:
     assert found
     for path in found:
         assert load_preset("lite-transformer-mobile", load_toml(path)).description
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: Config(train=TrainConfig(schedule="cosin")), "train.schedule is 'cosin'; it must be one of"),
+        (lambda: Config(model=ModelConfig(dropout=-3.0)), "model.dropout is -3.0; it must be between 0 and 0.99."),
+        (
+            lambda: Config(model=ModelConfig(decoder=StackConfig(kernels=(3, 0)))),
+            "model.decoder.kernels[1] is 0; it must be between 1 and 100000.",
+        ),
+        (lambda: DecodeConfig(penalty="Power"), "decode.penalty is 'Power'; it must be one of"),
+        (lambda: DecodeConfig(min_length=5, max_length=4), "decode.min_length is 5, more than decode.max_length = 4."),
+    ],
+)
+def test_refused_in_python_too(made: Callable[[], object], message: str) -> None:
+    with pytest.raises(LiteNmtError) as refusal:
+        made()
+    assert message in str(refusal.value)

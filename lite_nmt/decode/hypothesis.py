@@ -40,13 +40,9 @@ def ranked(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def check(decode: DecodeConfig, nbest: int) -> None:
-    """Refuse what contradicts itself."""
+    """Refuse more hypotheses than a beam has."""
     if not 1 <= nbest <= decode.beam:
         raise LiteNmtError(f"nbest is {nbest}; it must be between 1 and decode.beam = {decode.beam}.")
-    if 0 < decode.max_length < decode.min_length:
-        raise LiteNmtError(
-            f"decode.min_length is {decode.min_length}, more than decode.max_length = {decode.max_length}."
-        )
 
 
 def length_limit(length: int, decode: DecodeConfig) -> int:
