@@ -64,6 +64,7 @@ IDLE: tuple[tuple[Mapping[str, tuple[Any, ...]], tuple[str, ...]], ...] = (
     ({"train.schedule": ("inverse_sqrt",)}, ("train.min_lr",)),
     ({"train.warmup": (0, 1)}, ("train.warmup_lr",)),
     ({"train.distill_weight": (0,)}, ("train.distill_temperature",)),
+    ({"train.distill_weight": (1,)}, ("train.label_smoothing",)),
     ({"train.stop_on": ("none",)}, ("train.patience",)),
     ({"train.finish": ("best", "last")}, ("train.average",)),
 )

@@ -122,6 +122,8 @@ def _check_usage(args: argparse.Namespace) -> None:
                 args.usage_error(f"--{option} is for training; add --train-top N.")
     elif args.data is None or args.out is None:
         args.usage_error("--train-top needs --data and --out.")
+    elif args.top != args.default_of("top") and args.top < args.train_top:
+        args.usage_error(f"--top is {args.top}, and all {args.train_top} of --train-top are printed; leave it out.")
     if args.calibration and args.target != "host":
         args.usage_error("--calibration is for --target host; nothing is measured otherwise.")
     if args.choose and not args.write:
