@@ -53,6 +53,7 @@ def lay(preset: str, *settings: str) -> tuple[Config, dict[str, Any]]:
         (LITE, ["train.min_lr=0"], 'train.schedule is "inverse_sqrt"'),
         (LITE, ["train.warmup=0", "train.warmup_lr=0"], "train.warmup is 0"),
         (LITE, ["train.distill_temperature=2"], "train.distill_weight is 0.0"),
+        (LITE, ["train.distill_weight=1", "train.label_smoothing=0.2"], "train.distill_weight is 1.0"),
         (LITE, ["train.patience=3"], 'train.stop_on is "none"'),
         (LITE, ["train.finish=best", "train.average=3"], 'train.finish is "best"'),
         (LITE, ["train.average=11"], "train.average is 11, which is more than train.keep = 10"),
