@@ -87,8 +87,14 @@ def structured(
 
 
 def save_structured(saved: Checkpoint, plan: Plan, out: Path, importance: Importance | None = None) -> Checkpoint:
-    """Prune a checkpoint into another folder; its metrics are left behind, since they are no longer true."""
+    """Prune a checkpoint into another folder; its metrics are left behind, since they are no longer true.
+
+    Raises:
+        LiteNmtError: as :func:`structured` does, or nothing would be removed.
+    """
     config, weights = structured(saved.config, saved.weights(), plan, importance)
+    if config == saved.config:
+        raise LiteNmtError(f"nothing of {saved.folder} would be removed; ask for more.")
     checkpoint.save(out, config, saved.languages, saved.step, {}, saved.vocabulary, weights)
     return checkpoint.load(out)
 

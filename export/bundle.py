@@ -57,7 +57,7 @@ class Bundle:
 
 def is_bundle(path: Path) -> bool:
     """Whether a path is meant as a bundle, and not as a checkpoint."""
-    return path.suffix == ".zip" or (path / MANIFEST).exists()
+    return path.suffix.lower() == ".zip" or (path / MANIFEST).exists()
 
 
 def save(
@@ -80,7 +80,7 @@ def save(
         "config": config.to_dict(),
     }
     files = {MANIFEST: seal(said, files, {}), **files}
-    if path.suffix != ".zip":
+    if path.suffix.lower() != ".zip":
         write_folder(path, files)
         return
     content = io.BytesIO()
@@ -102,7 +102,7 @@ def check_out(path: Path) -> None:
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise LiteNmtError(f"cannot write {path}: {above} is no folder, or may not be written to.")
-    if path.suffix == ".zip":
+    if path.suffix.lower() == ".zip":
         theirs = path.exists() and not (path.is_file() and (not path.stat().st_size or _is_ours(path)))
     else:
         theirs = path.exists() and not (path.is_dir() and (not any(path.iterdir()) or _is_ours(path)))
@@ -124,7 +124,7 @@ def load(path: Path) -> Bundle:
     Raises:
         LiteNmtError: it is missing, damaged, of another version, or not what it says.
     """
-    if path.suffix != ".zip":
+    if path.suffix.lower() != ".zip":
         return _verified(path, path, _manifest(path))
     folder = Path(tempfile.mkdtemp(prefix="lite-nmt-"))
     try:
@@ -159,7 +159,7 @@ def read_config(path: Path) -> Config:
 
 
 def _manifest(path: Path) -> dict[str, Any]:
-    if path.suffix == ".zip":
+    if path.suffix.lower() == ".zip":
         with _open(path) as archive:
             content = _member(archive, MANIFEST, LARGEST_MANIFEST, path)
     else:

@@ -74,7 +74,10 @@ class Program:
     def _fits(self, axis: str, size: int, what: str) -> None:
         most = self.about.get(f"max_{axis}", size)
         if size > most:
-            raise LiteNmtError(f"{size} {what} are more than this ExecuTorch program takes, which is {most}.")
+            raise LiteNmtError(
+                f"{size} {what} are more than this ExecuTorch program takes, which is {most}; ask for fewer, or take "
+                "the checkpoint that it was exported from."
+            )
 
 
 class ExecutorchReader(Program):

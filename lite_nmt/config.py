@@ -308,6 +308,8 @@ def _check_model(model: ModelConfig, vocabulary: VocabularyConfig, task: str) ->
             raise LiteNmtError(f'model.{side}.ffn is 0; the mixer "average" needs one of at least 1.')
         if not stack.kernels:
             raise LiteNmtError(f"model.{side}.kernels is empty; give at least one size.")
+    if task == "lm" and not vocabulary.joint:
+        raise LiteNmtError('vocabulary.joint is false; task = "lm" has one side alone, leave it out.')
     if model.tie == "all" and not vocabulary.joint:
         raise LiteNmtError('model.tie is "all", which needs vocabulary.joint = true; use "output" or "none".')
 

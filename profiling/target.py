@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lite_nmt.config import Config, from_dict, load_toml, merge, parse_setting, preset_names, preset_table
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export import bundle
+from lite_nmt.idle import refuse_idle, refuse_uncounted
 
 if TYPE_CHECKING:
     from lite_nmt.models.checkpoint import Checkpoint
@@ -35,14 +36,13 @@ def find_target(text: str, settings: Sequence[str] = ()) -> Target:
         settings: ``key=value``, laid over a preset or a configuration.
 
     Raises:
-        LiteNmtError: there is no such thing, or it is damaged.
+        LiteNmtError: there is no such thing, it is damaged, or a setting changes nothing.
     """
     path = Path(text)
-    overrides = [parse_setting(setting) for setting in settings]
     if text in preset_names() or not (path.exists() or path.suffix in ENDINGS):
-        return Target(text, "preset", from_dict(Config, merge(preset_table(text), *overrides)))
+        return Target(text, "preset", _changed(preset_table(text), settings))
     if path.suffix == ".toml":
-        return Target(text, "configuration", from_dict(Config, merge(load_toml(path), *overrides)), path)
+        return Target(text, "configuration", _changed(load_toml(path), settings), path)
     if settings and path.exists():
         raise LiteNmtError("--set changes a preset or a configuration; what is trained or exported stays as it is.")
     if path.suffix == ".onnx":
@@ -55,3 +55,11 @@ def find_target(text: str, settings: Sequence[str] = ()) -> Target:
         saved = checkpoint.load(path)
         return Target(text, "checkpoint", saved.config, path, saved)
     raise LiteNmtError(f"{text} is neither a .toml configuration, a .onnx graph nor a folder.")
+
+
+def _changed(table: dict[str, Any], settings: Sequence[str]) -> Config:
+    overrides = [parse_setting(setting) for setting in settings]
+    config = from_dict(Config, merge(table, *overrides))
+    refuse_uncounted(*overrides)
+    refuse_idle(config, *overrides)
+    return config

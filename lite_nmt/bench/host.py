@@ -25,6 +25,7 @@ class Entry:
     Attributes:
         kind, path: for ``worker.py``.
         bytes: of its files, vocabulary included.
+        task: what its output is scored as.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Entry:
     path: str
     bytes: int
     mult_adds: int
+    task: str = "translate"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Result:
         per_second: sentences, by batch size.
         rss, peak: bytes of memory after loading, and the most at any time.
         torch: whether PyTorch was loaded.
+        bleu, rougeL: of translations, and of summaries, out of 100.
     """
 
     entry: Entry
@@ -73,6 +76,7 @@ class Result:
     token_ms: float | None = None
     per_second: dict[int, Spread] = field(default_factory=dict)
     bleu: float | None = None
+    rougeL: float | None = None
     translations: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -90,8 +94,13 @@ class Result:
         return cls(entry, per_second=per_second, **own)
 
     def score(self, references: Sequence[str]) -> None:
-        """Tell the BLEU of the translations, where sacreBLEU is installed."""
-        if importlib.util.find_spec("sacrebleu"):
+        """Tell BLEU, or ROUGE-L of summaries, where what computes it is installed."""
+        if self.entry.task == "summarize":
+            if importlib.util.find_spec("rouge_score"):
+                from lite_nmt.evaluate.rouge import rouge
+
+                self.rougeL = rouge(self.translations, references).measures["rougeL"].value
+        elif importlib.util.find_spec("sacrebleu"):
             from lite_nmt.evaluate.score import score
 
             self.bleu = score(self.translations, references).bleu

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import positive
+from lite_nmt.cli.options import positive, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the verb."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure speed, memory and BLEU of bundles and checkpoints",
+        help="measure speed, memory and BLEU or ROUGE of bundles and checkpoints",
         description="Measure engines in turns: bundles run in their own engine, checkpoints in PyTorch.",
     )
     parser.add_argument("targets", nargs="+", metavar="BUNDLE", help="a bundle, or a run or checkpoint")
@@ -91,10 +91,8 @@ def _emulated(args: argparse.Namespace) -> int:
     from lite_nmt.bench.board import estimate
     from lite_nmt.bench.emulated import count, differences, find_emulator
     from lite_nmt.bench.host import translations
-    from lite_nmt.errors import LiteNmtError
 
-    if args.threads > 1:
-        raise LiteNmtError(f"--threads is {args.threads}; the emulated core counts one.")
+    refuse(args, f"--target {args.target}, which counts once and on one thread", ("rounds", "threads"))
     emulator = find_emulator()
     lines, _ = _text(args, 20)
     rows = []
@@ -212,9 +210,8 @@ def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = Tru
     config, _, files = _about(target)
     mult_adds = cost(config).mult_adds()
     engine = "bundle" if is_bundle(Path(target)) else "PyTorch"
-    entries = [
-        Entry(f"{Path(target).name}, {engine}", "lite", str(Path(target).resolve()), folder_bytes(files), mult_adds)
-    ]
+    name, path = f"{Path(target).name}, {engine}", str(Path(target).resolve())
+    entries = [Entry(name, "lite", path, folder_bytes(files), mult_adds, config.task)]
     if engine == "PyTorch" and not pytorch:
         entries = []
     if peer and engine == "PyTorch" and config.model.encoder.mixer == config.model.decoder.mixer == "attention":
@@ -230,7 +227,7 @@ def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = Tru
             (folder / "decode.json").write_text(json.dumps(dataclasses.asdict(config.decode)))
             name = f"{Path(target).name}, CTranslate2 {compute}"
             size = folder_bytes(folder / "model") + sum(map(len, vocabulary.values()))
-            entries.append(Entry(name, "ctranslate2", f"{folder}:{compute}", size, mult_adds))
+            entries.append(Entry(name, "ctranslate2", f"{folder}:{compute}", size, mult_adds, config.task))
     return entries
 
 
@@ -246,15 +243,17 @@ def _print(results: Sequence[Result], threads: int) -> None:
         "from token numbers to token numbers."
     )
     table.add_column("engine", no_wrap=True)
-    columns = ("Mult-Adds", "MB", "BLEU", "ms", "CPU ms", "encode ms", "ms/token", "sent./s, 1", "sent./s, 32")
-    for name in (*columns, "load s", "RSS MB", "peak MB"):
+    measures = {"BLEU": [result.bleu for result in results], "ROUGE-L": [result.rougeL for result in results]}
+    measures = {name: values for name, values in measures.items() if any(value is not None for value in values)}
+    columns = ("ms", "CPU ms", "encode ms", "ms/token", "sent./s, 1", "sent./s, 32", "load s", "RSS MB", "peak MB")
+    for name in ("Mult-Adds", "MB", *measures, *columns):
         table.add_column(name, justify="right", no_wrap=True)
-    for result in results:
+    for i, result in enumerate(results):
         table.add_row(
             result.entry.name,
             quantity(result.entry.mult_adds),
             f"{result.entry.bytes / 1e6:.2f}",
-            "" if result.bleu is None else f"{result.bleu:.2f}",
+            *("" if values[i] is None else f"{values[i]:.2f}" for values in measures.values()),
             _spread(result.ms),
             _spread(result.cpu_ms),
             f"{result.encode_ms.median:.2f}" if result.encode_ms else "",

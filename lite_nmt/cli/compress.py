@@ -132,7 +132,8 @@ def _refuse_idle(args: argparse.Namespace, plan: Plan | None, aimed: bool) -> No
     idle = {
         "--finetune-lr": args.finetune_lr is not None and not args.finetune_steps,
         "--importance": by_loss and not plan,
-        "--scope": args.scope == "global" and not (args.prune or plan or aimed),
+        "--scope": args.scope == "global"
+        and not (args.prune or aimed or args.heads or args.ffn or args.conv_channels or args.mult_adds),
         "--share": args.share == "layer" and (plan or (args.sensitivity and not aimed)),
         "--init": args.init != "linear" and plan,
         "--bleu": args.bleu and plan,
@@ -159,7 +160,8 @@ def _compress(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int
     if args.curves:
         config = apply(_allocate(args, saved, Curves.load(args.curves), config), config)
     tuner = _tuner(args, saved, scratch, place)
-    pairs = (need_pairs if args.bleu else find_pairs)(saved, "valid", args.data, scratch)
+    needed = args.bleu or (args.data and not tuner)
+    pairs = (need_pairs if needed else find_pairs)(saved, "valid", args.data, scratch)
     validation = Validation(saved, pairs, args.bleu, place) if pairs else None
     rows: list[dict[str, Any]] = []
     metrics: dict[str, float] = {}  # of the last stage

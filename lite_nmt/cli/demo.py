@@ -35,15 +35,18 @@ def run(args: argparse.Namespace) -> int:
     from lite_nmt.data.generated import write_corpus
     from lite_nmt.decode.translator import Translator
     from lite_nmt.evaluate.score import score
+    from lite_nmt.idle import refuse_idle
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
     from lite_nmt.train.run import train
 
     began = time.perf_counter()
     corpus = args.out / "corpus"
+    settings = [parse_setting(text) for text in args.set]
+    config = load_preset("demo", *settings)
+    refuse_idle(config, *settings)
     if not all((corpus / f"{split}.{side}").exists() for split in ("train", "valid", "test") for side in ("de", "en")):
         write_corpus(corpus)
-    config = load_preset("demo", *map(parse_setting, args.set))
     result = train(config, corpus, ("de", "en"), args.out / "run", resume=True)
     trained = time.perf_counter()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lite_nmt.cli.options import (
@@ -12,6 +12,7 @@ from lite_nmt.cli.options import (
     decode_config,
     language_model,
     positive,
+    refuse,
     warn_of_positions,
 )
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lite_nmt.models.checkpoint import Checkpoint
 
 READING = ("context", "block")
+COMPUTING = ("batch_tokens", "buffer", "threads", "device")
 WRITING = ("hypotheses", "source", "references", "save", "metric", "no_stem", "tokenize", "lowercase")
 
 
@@ -66,7 +68,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Score, after translating where there is a checkpoint."""
     if args.checkpoint is None:
-        _refuse(args, "text files", (*READING, "buffer", "threads", *DECODE))
+        refuse(args, "text files", (*READING, *COMPUTING, "split", *DECODE))
         if not args.hypotheses or not args.references or args.source or args.data or args.save:
             args.usage_error("without CHECKPOINT, give --hypotheses and --references alone.")
         _check_metric(args)
@@ -74,18 +76,13 @@ def run(args: argparse.Namespace) -> int:
         return _report(args, hypotheses, _references(args, args.references, args.hypotheses, len(hypotheses)), None)
     if opened := _language_model(args.checkpoint):
         return _perplexity(args, opened)
-    _refuse(args, "models that translate or summarise", READING)
+    refuse(args, "models that translate or summarise", READING)
     texts = (args.source, args.references)
     if args.hypotheses or (args.source if args.data else not all(texts)):
         args.usage_error("with CHECKPOINT, give --source and --references, or --data, perhaps with other --references.")
+    if not args.data:
+        refuse(args, "--source", ("split",))
     return _translate(args)
-
-
-def _refuse(args: argparse.Namespace, what: str, names: Iterable[str]) -> None:
-    """Options that would do nothing."""
-    unset = (None, False)
-    if given := [name for name in names if not any(getattr(args, name) is value for value in unset)]:  # 0 is given
-        args.usage_error(f"--{given[0].replace('_', '-')} is not for {what}.")
 
 
 def _language_model(path: str) -> Bundle | Checkpoint | None:
@@ -102,6 +99,7 @@ def _language_model(path: str) -> Bundle | Checkpoint | None:
 def _perplexity(args: argparse.Namespace, opened: Bundle | Checkpoint) -> int:
     import itertools
     import json
+    import math
     import time
     from pathlib import Path
 
@@ -112,7 +110,7 @@ def _perplexity(args: argparse.Namespace, opened: Bundle | Checkpoint) -> int:
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.evaluate.surprise import perplexity
 
-    _refuse(args, "language models", (*WRITING, "buffer", *DECODE))
+    refuse(args, "language models", (*WRITING, "buffer", *DECODE))
     if not args.data:
         args.usage_error("with a language model, give --data.")
     carries = opened.config.model.carries
@@ -134,7 +132,9 @@ def _perplexity(args: argparse.Namespace, opened: Bundle | Checkpoint) -> int:
     found = {"perplexity": perplexity(nll), "nll": nll, "tokens": len(words), "unknown": unknown}
     found |= {"block": block, "context": context}
     if args.json:
-        print(json.dumps({**found, "seconds": seconds}))
+        # JSON knows no infinity, nor what is no number: null, as JavaScript writes them.
+        finite = {name: value if math.isfinite(value) else None for name, value in found.items()}
+        print(json.dumps({**finite, "seconds": seconds}))
         return 0
     read = "cache" if carries else f"blocks of {block}, {context} of them context"
     print(f"perplexity  {perplexity(nll):.2f}  ({nll:.4f} nats a word, {read})")
@@ -156,10 +156,13 @@ def _measure(
         from lite_nmt.evaluate.surprise import surprise
         from lite_nmt.export.language_runtime import open_reader
 
+        refuse(args, "bundles of language models", ("batch_tokens",))
         if carries:
-            _refuse(args, "bundles of models that carry a cache", ("block",))
+            refuse(args, "bundles of models that carry a cache", ("block",))
         reader, words = open_reader(opened, args.device, args.threads), None if carries else block
         return lambda text: surprise(reader, text.tolist(), words, context, lambda said: print(said, file=sys.stderr))
+    if carries:
+        refuse(args, "models that carry a cache", ("batch_tokens",))
     import torch
 
     from lite_nmt.evaluate.perplexity import negative_log_likelihood
@@ -226,7 +229,7 @@ def _references(args: argparse.Namespace, name: str, other: str, count: int) -> 
     texts = _read(name)
     if len(texts) != count:
         raise LiteNmtError(f"{other} has {count} lines and {name} has {len(texts)}; make them agree.")
-    if not name.endswith(".jsonl"):
+    if not name.lower().endswith(".jsonl"):
         return [[text] for text in texts]
     if args.metric != "rouge":
         raise LiteNmtError(f"{name} may hold several references a line, which --metric rouge alone takes.")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import positive
+from lite_nmt.cli.options import positive, refuse
 
 if TYPE_CHECKING:
     from lite_nmt.models.checkpoint import Checkpoint
@@ -67,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
     if saved.config.task == "lm":
         return _language_model(args, saved)
     with tempfile.TemporaryDirectory() as scratch:
-        pairs = find_pairs(saved, "valid", args.data, Path(scratch))
+        pairs = (need_pairs if args.data else find_pairs)(saved, "valid", args.data, Path(scratch))
+        if not pairs:
+            refuse(args, "a checkpoint without validation pairs", ("sentences",))
         shortlist = None
         if args.shortlist:
             from lite_nmt.export.shortlist import build
@@ -106,6 +108,9 @@ def _language_model(args: argparse.Namespace, saved: Checkpoint) -> int:
 
     if args.shortlist:
         raise LiteNmtError(f"{args.checkpoint} is a language model, exported without a shortlist.")
+    refuse(args, "language models", ("sentences",))
+    if args.precision == "fp32":
+        refuse(args, "a language model in fp32, which is measured on nothing", ("data",))
     text = find_text(saved, args.data) if args.precision == "int8" else None
     bundle = export_language_model(saved, args.out, args.precision, text, args.to)
     if args.json:

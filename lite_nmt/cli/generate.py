@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from lite_nmt.cli.options import positive, warn_of_positions
+from lite_nmt.cli.options import positive, refuse, warn_of_positions
 
 if TYPE_CHECKING:
     from lite_nmt.config import Config
@@ -35,6 +35,10 @@ def run(args: argparse.Namespace) -> int:
 
     if not 0 <= args.temperature <= 100 or args.seed < 0:
         raise LiteNmtError("--temperature must be between 0 and 100, and --seed at least 0.")
+    if not args.temperature:
+        refuse(args, "a temperature of 0, where nothing is drawn", ("top", "seed"))
+    if args.top == 1:
+        refuse(args, "--top 1, which leaves nothing to draw", ("temperature", "seed"))
     config, vocabulary, reader = _open(args.model)
     prompt = vocabulary.encode_words(clean(args.prompt))[:-1]
     warn_of_positions(config, len(prompt) + args.words)

@@ -59,6 +59,8 @@ def build_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in VERBS:
         importlib.import_module(f"lite_nmt.cli.{verb}").add_parser(subparsers)
+    for own in subparsers.choices.values():
+        own.set_defaults(default_of=own.get_default)  # so that a verb can tell what was given
     return parser
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,25 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return number
+
+
+def refuse(args: argparse.Namespace, what: str, names: Iterable[str]) -> None:
+    """Refuse options that would do nothing.
+
+    Args:
+        what: that they are not for.
+
+    Raises:
+        LiteNmtError: one of them is given, and is not its default.
+    """
+    from lite_nmt.errors import LiteNmtError
+
+    for name in names:
+        value = getattr(args, name)
+        if value != args.default_of(name):
+            values = value if isinstance(value, list) else [] if value is True else [value]
+            given = " ".join([f"--{name.replace('_', '-')}", *map(str, values)])
+            raise LiteNmtError(f"{given} is not for {what}; leave it out.")
 
 
 def language_model(path: str) -> Checkpoint | None:
@@ -72,11 +92,20 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps (%(default)s)")
 
 
-def decode_config(args: argparse.Namespace, base: DecodeConfig) -> DecodeConfig:
-    """The checkpoint's settings with those given laid over them, all checked."""
+def decode_config(args: argparse.Namespace, base: DecodeConfig, scored: bool = False) -> DecodeConfig:
+    """The checkpoint's settings with those given laid over them, all checked.
+
+    Args:
+        scored: whether scores are told, and not only what is best by them.
+    """
     import dataclasses
 
     from lite_nmt.config import DecodeConfig, from_dict
 
     given = {name: getattr(args, name) for name in DECODE if getattr(args, name) is not None}
-    return from_dict(DecodeConfig, dataclasses.asdict(base) | given, "decode")
+    decode = from_dict(DecodeConfig, dataclasses.asdict(base) | given, "decode")
+    if decode.beam == 1 and decode.penalty != "stepwise" and not scored:
+        refuse(args, "a beam of 1, which has no two lengths to weigh", ("length_penalty", "penalty"))
+    if not decode.length_penalty:
+        refuse(args, "a length penalty of 0", ("penalty",))
+    return decode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def describe(name: str, config: Config) -> dict[str, Any]:
 
 
 def as_toml(name: str, config: Config) -> str:
-    """The whole configuration, defaults and all; the figures are comments, so that --config takes the text."""
+    """The whole configuration, defaults and all; the figures are comments, and what nothing reads is left out, so that
+    --config takes the text."""
+    from lite_nmt.idle import idle
     from lite_nmt.profiling.budget import quantity
 
     row = describe(name, config)
@@ -70,20 +73,21 @@ def as_toml(name: str, config: Config) -> str:
         lines.append(f"# {label:20}{quantity(paper):>9} ({quantity(full)})")
     for kind, spent in row["by_kind"].items():
         lines.append(f"# {kind:20}{quantity(spent['mult_adds']):>9} {quantity(spent['parameters']):>9}")
-    return "\n".join(lines + _table_lines("", config.to_dict())) + "\n"
+    table = config.to_dict()
+    return "\n".join(lines + _table_lines("", table, idle(config, table))) + "\n"
 
 
-def _table_lines(where: str, table: dict[str, Any]) -> list[str]:
+def _table_lines(where: str, table: dict[str, Any], left_out: Container[str]) -> list[str]:
     import json
 
     # A JSON number, string, boolean or list of them is TOML too.
-    plain = {k: v for k, v in table.items() if not isinstance(v, dict)}
+    plain = {k: v for k, v in table.items() if not isinstance(v, dict) and f"{where}.{k}" not in left_out}
     lines = [f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in plain.items()]
     if where and lines:
         lines = ["", f"[{where}]", *lines]
     for key, value in table.items():
         if isinstance(value, dict):
-            lines += _table_lines(f"{where}.{key}" if where else key, value)
+            lines += _table_lines(f"{where}.{key}" if where else key, value, left_out)
     return lines
 
 

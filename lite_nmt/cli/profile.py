@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lite_nmt.cli.console import console
-from lite_nmt.cli.options import positive
+from lite_nmt.cli.options import positive, refuse
 
 if TYPE_CHECKING:
     from lite_nmt.profiling.cost import Cost, Lengths
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lite_nmt.profiling.target import Target
 
 OVER_BUDGET = 3
+COUNTING = ("src_len", "tgt_len", "batch", "beam", "set", "budget", "count", "counter", "strict", "dim")
+TIMING = ("latency", "modules", "threads")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,13 +61,16 @@ def run(args: argparse.Namespace) -> int:
     from lite_nmt.profiling.target import find_target
 
     if args.reproduce:
-        if args.target or args.budget:
-            raise LiteNmtError("--reproduce counts the papers' models; leave out the target and --budget.")
+        if args.target:
+            raise LiteNmtError(f"--reproduce counts the papers' models; leave out {args.target}.")
+        refuse(args, "--reproduce, which counts the papers' models", (*COUNTING, *TIMING))
         return _reproduce(args.json)
     if args.target is None:
         raise LiteNmtError("name a preset, a configuration, a run, a bundle or an ONNX file; or give --reproduce.")
-    if args.threads and not (args.latency or args.modules):
-        raise LiteNmtError("--threads is for --latency; counting takes one.")
+    if not (args.latency or args.modules):
+        refuse(args, "counting, but for --latency", ("threads",))
+    if args.budget is None:
+        refuse(args, "a count without --budget, which shows both", ("count",))
     budget = parse_budget(args.budget) if args.budget is not None else None
     target = find_target(args.target, args.set)
     total, sizes = (_count if target.config else _count_graph)(target, args)
@@ -113,6 +118,8 @@ def _count(target: Target, args: argparse.Namespace) -> tuple[Cost, dict[str, in
 
     assert target.config is not None
     of = _lengths(args)
+    if target.config.task == "lm":
+        refuse(args, "language models, which read one side, --tgt-len", ("src_len",))
     if args.dim:
         raise LiteNmtError("--dim is for ONNX files; give --src-len, --tgt-len, --batch and --beam.")
     if args.counter == "traced":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from lite_nmt.cli.console import console
 from lite_nmt.cli.options import positive
 
 if TYPE_CHECKING:
+    from lite_nmt.config import Config
     from lite_nmt.profiling.contest import Result
     from lite_nmt.profiling.predict import Target
     from lite_nmt.profiling.search import Candidate
@@ -90,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
             sides(args.data, split, *_languages(args))
     with ExitStack() as stack:
         models = fitting(parse_budget(args.budget), families, args.count, settings)
+        _refuse_idle(args, {shape.family: config for shape, config in models}.values(), settings)
         output = stack.enter_context(open_output(args.write)) if args.write else None
         target = _target(args)
         best = ranked(models, target, args.rank, args.count, args.each)[: max(args.top, args.train_top or 0)]
@@ -119,10 +122,25 @@ def _check_usage(args: argparse.Namespace) -> None:
                 args.usage_error(f"--{option} is for training; add --train-top N.")
     elif args.data is None or args.out is None:
         args.usage_error("--train-top needs --data and --out.")
+    elif args.top != args.default_of("top") and args.top < args.train_top:
+        args.usage_error(f"--top is {args.top}, and all {args.train_top} of --train-top are printed; leave it out.")
     if args.calibration and args.target != "host":
         args.usage_error("--calibration is for --target host; nothing is measured otherwise.")
     if args.choose and not args.write:
         args.usage_error("--choose says which shape to write; add --write FILE.")
+
+
+def _refuse_idle(args: argparse.Namespace, configs: Collection[Config], settings: list[dict[str, Any]]) -> None:
+    """Settings that no family reads, or that say how to train where nothing is trained or written."""
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.idle import idle, refuse_uncounted
+
+    if not (args.train_top or args.write):
+        refuse_uncounted(*settings)
+    first, *others = (idle(config, *settings) for config in configs)
+    for name, sentence in first.items():
+        if all(name in other for other in others):
+            raise LiteNmtError(sentence)
 
 
 def _target(args: argparse.Namespace) -> Target:

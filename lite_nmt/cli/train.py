@@ -105,19 +105,39 @@ def run(args: argparse.Namespace) -> int:
 
 def configuration(args: argparse.Namespace, teacher: Path | None) -> Config:
     """Preset, budget or checkpoint, then the file, then single settings, then a teacher's vocabulary."""
-    from lite_nmt.config import Config, from_dict, load_preset, load_toml, merge, parse_setting
-    from lite_nmt.errors import LiteNmtError
-    from lite_nmt.profiling.budget import BUDGET_PRESET, parse_budget, widest
+    from lite_nmt.config import merge
+    from lite_nmt.idle import refuse_idle
 
-    overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
+    overrides = asked = asked_settings(args)
+    before = None
     if teacher is not None:
-        overrides.append(teacher_vocabulary(teacher, merge({}, *overrides).get("vocabulary")))
+        overrides = [*asked, teacher_vocabulary(teacher, merge({}, *asked).get("vocabulary"))]
     if args.init is not None:
         from lite_nmt.models import checkpoint
 
+        before = checkpoint.load(args.init).config
+    config = laid_over(args, before, overrides)
+    refuse_idle(config, *asked, before=before)
+    return config
+
+
+def asked_settings(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The file's, and above them the single ones."""
+    from lite_nmt.config import load_toml, merge, parse_setting
+
+    return [load_toml(args.config) if args.config else {}, merge({}, *map(parse_setting, args.set))]
+
+
+def laid_over(args: argparse.Namespace, init: Config | None, overrides: list[dict[str, Any]]) -> Config:
+    """Settings laid over those of a checkpoint, a preset, or the widest model within the budget."""
+    from lite_nmt.config import Config, from_dict, load_preset, merge
+    from lite_nmt.errors import LiteNmtError
+    from lite_nmt.profiling.budget import BUDGET_PRESET, parse_budget, widest
+
+    if init is not None:
         if args.preset is not None:
             raise LiteNmtError("--init brings its own settings; leave out --preset.")
-        return from_dict(Config, merge(checkpoint.load(args.init).config.to_dict(), *overrides))
+        return from_dict(Config, merge(init.to_dict(), *overrides))
     if args.preset is None and args.budget is not None and args.task not in PRESETS:
         return widest(parse_budget(args.budget), args.count, *overrides)
     preset = args.preset or PRESETS.get(args.task, BUDGET_PRESET)
@@ -145,8 +165,9 @@ def resumed_configuration(args: argparse.Namespace) -> Config:
     """The run's own settings, with what is to change laid over them."""
     import dataclasses
 
-    from lite_nmt.config import Config, from_dict, load_toml, merge, parse_setting
+    from lite_nmt.config import Config, from_dict, merge
     from lite_nmt.errors import LiteNmtError
+    from lite_nmt.idle import refuse_idle
     from lite_nmt.train.prepare import Settings
 
     saved = Settings.load(args.out)
@@ -163,11 +184,11 @@ def resumed_configuration(args: argparse.Namespace) -> Config:
         if value is not None and value != started[option]:
             how = f"with --{option} {started[option]}" if started[option] else f"without --{option}"
             raise LiteNmtError(f"{args.out} was started {how}; resume it without --{option}.")
-    overrides = ([load_toml(args.config)] if args.config else []) + [parse_setting(s) for s in args.set]
-    asked_for = {**saved.config.to_dict(), "vocabulary": dataclasses.asdict(saved.asked)}
-    config = from_dict(Config, merge(asked_for, *overrides))
+    before = dataclasses.replace(saved.config, vocabulary=saved.asked)
+    config = from_dict(Config, merge(before.to_dict(), *asked_settings(args)))
     if config.vocabulary != saved.asked:
         raise LiteNmtError("on --resume only train.* and decode.* may change; the vocabulary is made.")
+    refuse_idle(config, *asked_settings(args), before=before)
     return dataclasses.replace(config, vocabulary=saved.config.vocabulary)
 
 
@@ -176,6 +197,8 @@ def check_budget(config: Config, args: argparse.Namespace, speak: bool) -> None:
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.profiling.budget import MOBILE_MULT_ADDS, breaches, parse_budget
 
+    if args.allow_over_budget and not args.budget:
+        raise LiteNmtError("--allow-over-budget is for a model over --budget; give one, or leave it out.")
     limit = parse_budget(args.budget) if args.budget is not None else MOBILE_MULT_ADDS
     found = breaches(config, limit, args.count)
     if found and args.budget and not args.allow_over_budget:

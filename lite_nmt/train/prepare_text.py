@@ -9,7 +9,7 @@ from pathlib import Path
 from lite_nmt.config import Config
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.text import encode_text, open_text
-from lite_nmt.data.vocabulary import train_vocabulary
+from lite_nmt.data.vocabulary import UNK, UNKNOWN, train_vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.manifest import write_durably
 from lite_nmt.models.checkpoint import Checkpoint
@@ -40,7 +40,12 @@ def prepare_text(
         raise LiteNmtError(f"{train} is missing; a language model reads that file, or train.X with --tgt X.")
     if not valid.exists() and (config.train.finish == "best" or config.train.stop_on != "none"):
         raise LiteNmtError(f'train.finish = "best" and train.stop_on need {valid}, which is missing.')
-    if not any(line.strip() for line in read_lines(train)):
+    if config.train.batch_tokens < config.train.block:
+        raise LiteNmtError(
+            f"train.batch_tokens is {config.train.batch_tokens}, less than train.block = {config.train.block}; a batch "
+            "holds one block at least: raise the one or lower the other."
+        )
+    if not any(line.replace(UNKNOWN, "").strip() for line in read_lines(train)):
         raise LiteNmtError(f"{train} holds no word; a language model needs some to learn from.")
     for part in ("vocabulary", "data"):
         shutil.rmtree(run / part, ignore_errors=True)
@@ -52,7 +57,9 @@ def prepare_text(
     for path, name in ((train, "train"), (valid, "valid")):
         if path.exists():
             encode_text(path, vocabulary, run / "data" / name)
-            metrics.say(f"{path.name}: {len(open_text(run / 'data' / name)):,} tokens")
+            text = open_text(run / "data" / name)
+            unknown = int((text == UNK).sum())
+            metrics.say(f"{path.name}: {len(text):,} tokens ({unknown:,} unknown, {unknown / len(text):.1%})")
     sized = dataclasses.replace(config.vocabulary, source=types, target=types)
     sized_config = dataclasses.replace(config, vocabulary=sized)
     Settings(sized_config, config.vocabulary, str(data.resolve()), languages).save(run)

@@ -91,6 +91,8 @@ def _start(
         saved = Settings.load(run)
         if (config.task, config.model) != (saved.config.task, saved.config.model):
             raise LiteNmtError(f"{run} trains another model than the one asked for; choose another --out.")
+        if saved.teacher is None and config.vocabulary not in (saved.asked, saved.config.vocabulary):
+            raise LiteNmtError(f"{run} has another vocabulary than the one asked for; choose another --out.")
         # What the text was laid out by, and where it carries a cache, how many lie side by side.
         kept = ("block", "batch_tokens", "accumulate") if config.model.carries else ("block",)
         for name in kept if config.task == "lm" else ():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lite_nmt.bench.host import Entry, Result, Spread, Worker, folder_bytes, measure
+from lite_nmt.cli.bench import _print
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 
@@ -50,6 +51,25 @@ def test_bundle_and_checkpoint_side_by_side(exported: Path, teacher: Path) -> No
     assert bundle.token_ms is not None
     assert bundle.encode_ms.median > 0
     assert (pytorch.encode_ms, pytorch.token_ms) == (None, None)
+
+
+def test_summaries_are_scored_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rouge_score")
+    times = Spread(1.0, 1.0, 1.0)
+    shown = {}
+    for task in ("translate", "summarize"):
+        of = Entry("name", "lite", "path", 1, 1, task)
+        result = Result(of, 0.1, 1, False, times, times, 1.0, per_second={1: times, 32: times})
+        result.translations = REFERENCES
+        result.score(REFERENCES)
+        shown[task] = result
+    assert shown["translate"].bleu == pytest.approx(100)
+    assert shown["summarize"].rougeL == pytest.approx(100)
+    for task, columns in (("translate", "BLEU"), ("summarize", "ROUGE-L")):
+        _print([shown[task]], 1)
+        assert f"MB {columns} ms" in " ".join(capsys.readouterr().out.split())
+    _print(list(shown.values()), 1)
+    assert "MB BLEU ROUGE-L ms" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_worker_that_fails_is_one_sentence(exported: Path, tmp_path: Path) -> None:

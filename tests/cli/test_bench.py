@@ -80,7 +80,7 @@ def test_what_cannot_be_measured_is_refused(
     (tmp_path / "versions.json").write_text("{}")
     emulated = (*data, "--target", "cortex-a72")
     assert "no bundle; PyTorch is not on" in refused(capsys, saved, *emulated)
-    assert "--threads is 2; the emulated core counts one" in refused(capsys, saved, *emulated, "--threads", 2)
+    assert "--threads 2 is not for --target cortex-a72" in refused(capsys, saved, *emulated, "--threads", 2)
     own = checkpoint.load(Path(saved))
     weights = checkpoint.named_weights(own.model())
     checkpoint.save(tmp_path / "french", own.config, ("fr", "en"), 1, {}, own.vocabulary, weights)

@@ -82,6 +82,7 @@ def test_the_command(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("options", "sentence"),
     [
         (["--references", "ref.jsonl"], "--metric rouge alone takes"),
+        (["--references", "ODD.JSONL", "--metric", "rouge"], "line 2 of"),
         (["--references", "short", "--metric", "rouge"], "has 3 lines and"),
         (["--references", "odd.jsonl", "--metric", "rouge"], "line 2 of"),
         (["--references", "empty.jsonl", "--metric", "rouge"], "line 1 of"),
@@ -92,7 +93,8 @@ def test_bad_references(
 ) -> None:
     monkeypatch.chdir(files)
     Path("short").write_text("one\n")
-    Path("odd.jsonl").write_text('["a"]\n{"a": 1}\n["b"]\n')
+    for name in ("odd.jsonl", "ODD.JSONL"):
+        Path(name).write_text('["a"]\n{"a": 1}\n["b"]\n')
     Path("empty.jsonl").write_text('[]\n["a"]\n["b"]\n')
     assert main(["evaluate", "--hypotheses", "sum", *options]) == 1
     assert sentence in capsys.readouterr().err

@@ -81,7 +81,7 @@ def resealed(folder: Path, change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(said).encode()
 
 
-@pytest.mark.parametrize("name", ["bundle", "bundle.zip"])
+@pytest.mark.parametrize("name", ["bundle", "bundle.zip", "BUNDLE.ZIP"])
 def test_round_trip(name: str, whole: tuple[Config, dict[str, bytes]], tmp_path: Path, scratch: Path) -> None:
     config, files = whole
     path = write(tmp_path / name, whole)

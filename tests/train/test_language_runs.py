@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,18 +205,23 @@ def test_the_command_line_trains_and_refuses(data: Path, tmp_path: Path, capsys:
     settings += ["--set=model.cutoffs=[20]", "--set=model.width=16", "--set=model.decoder.layers=1"]
     command = ["train", "--task", "lm", "--data", str(data), "--out", str(tmp_path / "run"), "--device", "cpu"]
     assert main([*command, "--preset", "wikitext2-all-attention", *settings]) == 0
-    assert "validation perplexity" in capsys.readouterr().out
+    out, progress = capsys.readouterr()
+    assert "validation perplexity" in out
+    assert re.search(r"^train\.txt: [\d,]+ tokens \([\d,]+ unknown, \d+\.\d%\)$", progress, re.MULTILINE)
     assert main(["translate", str(tmp_path / "run")]) == 1
     assert main(["train", "--resume", "--task", "summarize", "--out", str(tmp_path / "run")]) == 1
     assert "--task is summarize, but" in capsys.readouterr().err
     (tmp_path / "blank").mkdir()
     for split in ("train", "valid"):
-        (tmp_path / "blank" / f"{split}.txt").write_text(" \n\n")
+        (tmp_path / "blank" / f"{split}.txt").write_text(" <unk>\n\n")
     for wrong, message in (
         (["--preset", "demo"], "--task is lm, but demo is for translate"),
         (["--src", "de", *settings], "--src is for translation"),
         (["--data", str(tmp_path), *settings], "train.txt is missing"),
         (["--data", str(tmp_path / "blank"), *settings], "holds no word"),
+        ([*settings, "--set=train.block=61"], "train.batch_tokens is 60, less than train.block = 61"),
+        ([*settings, "--set=vocabulary.joint=false"], "vocabulary.joint is false"),
+        ([*settings, "--set=decode.beam=2"], "decode.beam is 2, which does nothing where task is"),
         (["--set=train.batch_tokens=900000", *settings[:1], *settings[3:]], "too few for"),
     ):
         assert main([*command, "--out", str(tmp_path / "other"), *wrong]) == 1
@@ -233,9 +239,8 @@ def test_perplexity_of_what_diverged_and_of_unknown_words(
     train(tiny(steps=2), data, TEXT, run, device="cpu")
     assert main(["evaluate", str(run), "--data", str(data), "--split", "valid"]) == 0
     assert " unknown)" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["evaluate", str(run), "--data", str(data), "--max-length", "0"])
-    assert "--max-length is not for language models" in capsys.readouterr().err
+    assert main(["evaluate", str(run), "--data", str(data), "--max-length", "0"]) == 1
+    assert "--max-length 0 is not for language models" in capsys.readouterr().err
     assert main(["compress", str(run), "--out", str(tmp_path / "small"), "--heads", "0.5"]) == 1
     assert "is a language model" in capsys.readouterr().err
     assert not (tmp_path / "small").exists()

@@ -233,11 +233,15 @@ def test_a_changed_recipe_is_kept_from_then_on(
         (["--preset", "demo"], "trains another model"),
         (["--set", "model.dropout=0.5"], "trains another model"),
         (["--set", "vocabulary.kind=unigram"], "the vocabulary is made"),
+        (["--set", "train.block=9"], "train.block is 9, which does nothing"),
         (["--src", "fr"], "was started with --src de"),
         (["--data", str(tmp_path)], "was started with --data"),
     ):
         assert main([*resume, *other]) == 1
         assert sentence in capsys.readouterr().err
+    unigram = from_dict(Config, merge(tiny(steps=6).to_dict(), {"vocabulary": {"kind": "unigram"}}))
+    with pytest.raises(LiteNmtError, match="has another vocabulary"):
+        train(unigram, corpus, LANGUAGES, run, resume=True, device="cpu")
 
 
 def test_an_early_stop_stays_stopped(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
