@@ -85,7 +85,8 @@ def idle(config: Config, *asked: Mapping[str, Any], before: Config | None = None
         later = {name for above in asked[i + 1 :] for name in _names(above)}
         for name in _names(table):
             value = _value(now, name)
-            causes, why = _why(name, now) if value != _value(was, name) else ((), "")
+            # Nought, false and none ask for nothing, which is what there is.
+            causes, why = _why(name, now) if value and value != _value(was, name) else ((), "")
             if why and later.isdisjoint(causes):
                 found[name] = f"{name} is {json.dumps(value)}, which {why}; leave it out."
     return found
