@@ -46,10 +46,11 @@ def batches(encoded: Encoded, indices: Array) -> Batch:
 
 
 def _pad(tokens: Array, starts: Array, indices: Array) -> Tensor:
-    first, last = starts[indices], starts[indices + 1]
-    padded = np.full((len(indices), int((last - first).max())), PAD, dtype=np.int64)
-    for row, (a, b) in enumerate(zip(first, last, strict=True)):
-        padded[row, : b - a] = tokens[a:b]
+    first, last = starts[indices, None], starts[indices + 1, None]
+    place = first + np.arange((last - first).max())
+    there = place < last
+    padded = np.full(there.shape, PAD, dtype=np.int64)
+    padded[there] = tokens[place[there]]
     return torch.from_numpy(padded)
 
 
