@@ -34,7 +34,12 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""
-        return Batch(*(t.to(device, non_blocking=True) for t in vars(self).values()))
+        return Batch(*(send(t, device) for t in vars(self).values()))
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same on another device; a GPU is not waited for, which it would be from memory that can be paged out."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def batches(encoded: Encoded, indices: Array) -> Batch:
