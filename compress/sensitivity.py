@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -147,14 +146,14 @@ def measure(
 
 def draw(curves: Curves) -> bytes:
     """Loss over sparsity and over bits, a line for each layer, a colour for each kind; PNG."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from lite_nmt.figures import encode
 
     kinds = {name: ".".join(part for part in name.split(".")[2:]) or "embedding" for name in curves.layers}
     colours = {kind: f"C{i}" for i, kind in enumerate(dict.fromkeys(kinds.values()))}
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
     for name, layer in curves.layers.items():
         for axis, points in ((left, layer.pruned), (right, layer.quantised)):
             more = [max(found["nll"] - curves.whole["nll"], 1e-5) for found in points.values()]
@@ -166,7 +165,4 @@ def draw(curves: Curves) -> bytes:
     for axis in (left, right):
         axis.grid(alpha=0.3)
     left.legend(fontsize="small")
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=150, format="png")
-    pyplot.close(figure)
-    return picture.getvalue()
+    return encode(figure, "png")

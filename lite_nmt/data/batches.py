@@ -34,7 +34,12 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""
-        return Batch(*(t.to(device, non_blocking=True) for t in vars(self).values()))
+        return Batch(*(send(t, device) for t in vars(self).values()))
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same on another device; a GPU is not waited for, which it would be from memory that can be paged out."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def batches(encoded: Encoded, indices: Array) -> Batch:
@@ -46,10 +51,11 @@ def batches(encoded: Encoded, indices: Array) -> Batch:
 
 
 def _pad(tokens: Array, starts: Array, indices: Array) -> Tensor:
-    first, last = starts[indices], starts[indices + 1]
-    padded = np.full((len(indices), int((last - first).max())), PAD, dtype=np.int64)
-    for row, (a, b) in enumerate(zip(first, last, strict=True)):
-        padded[row, : b - a] = tokens[a:b]
+    first, last = starts[indices, None], starts[indices + 1, None]
+    place = first + np.arange((last - first).max())
+    there = place < last
+    padded = np.full(there.shape, PAD, dtype=np.int64)
+    padded[there] = tokens[place[there]]
     return torch.from_numpy(padded)
 
 

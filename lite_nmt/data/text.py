@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lite_nmt.data.batches import send
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.encoded import Array
 from lite_nmt.data.lines import chunks
@@ -66,5 +67,5 @@ def gather(tokens: Array, block: Block, device: torch.device) -> tuple[Tensor, T
     index = block.starts[:, None] + np.arange(block.begin, block.end)
     labels = np.where(index < len(tokens), tokens[np.minimum(index, len(tokens) - 1)], PAD)
     inputs = np.where(index == 0, EOS, tokens[np.clip(index - 1, 0, len(tokens) - 1)])
-    read, due = (torch.from_numpy(x.astype(np.int64)).to(device, non_blocking=True) for x in (inputs, labels))
+    read, due = (send(torch.from_numpy(x.astype(np.int64)), device) for x in (inputs, labels))
     return read, due

@@ -16,7 +16,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from lite_nmt.models.language import LanguageModel
 
-CHUNK = 512
+CHUNK = 512  # positions at once; on a GPU at least
+GPU_SCORES = 2**26  # at once there, where a small chunk would leave most of the device idle
 
 
 @dataclass(frozen=True)
@@ -57,30 +58,29 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight) if need_gradient else weight.new_empty(0)
         loss = hidden.new_zeros((), dtype=torch.float32)
         nll = hidden.new_zeros((), dtype=torch.float32)
-        for begin in range(0, len(labels), CHUNK):
-            h, y = hidden[begin : begin + CHUNK].to(dtype), labels[begin : begin + CHUNK, None]
-            scores = (h @ low.t()).float()
-            log_norm = scores.logsumexp(-1, keepdim=True)
-            own = (log_norm - scores.gather(1, y)).sum()
+        chunk = CHUNK if hidden.device.type == "cpu" else max(CHUNK, GPU_SCORES // types)
+        for begin in range(0, len(labels), chunk):
+            h, y = hidden[begin : begin + chunk].to(dtype), labels[begin : begin + chunk, None]
+            log_p = (h @ low.t()).float()
+            torch.log_softmax(log_p, -1, out=log_p)  # in place: a second matrix of this size would cost as much again
+            own = -log_p.gather(1, y).sum()
             nll += own
             # - sum_v q_v log p_v for q = (1 - e) one-hot + e / V
-            entropy = (
-                own if not smoothing else (1 - smoothing) * own + smoothing * (log_norm.sum() - scores.sum() / types)
-            )
+            entropy = own if not smoothing else (1 - smoothing) * own - smoothing / types * log_p.sum()
             if lesson:
-                taught = lesson.hidden[begin : begin + CHUNK].to(dtype) @ lesson.projection.to(dtype).t()
-                divergence, grad_divergence = _divergence(scores, taught.float(), lesson.temperature)
+                taught = lesson.hidden[begin : begin + chunk].to(dtype) @ lesson.projection.to(dtype).t()
+                divergence, grad_divergence = _divergence(log_p, taught.float(), lesson.temperature)
                 entropy = (1 - lesson.weight) * entropy + lesson.weight * divergence
             loss += entropy
             if need_gradient:
-                scores.sub_(log_norm).exp_()  # softmax; minus q is the gradient
+                slope = log_p.exp_()  # minus q is the gradient
                 if smoothing:
-                    scores.sub_(smoothing / types)
-                scores.scatter_add_(1, y, torch.full_like(y, -(1 - smoothing), dtype=scores.dtype))
+                    slope.sub_(smoothing / types)
+                slope.scatter_add_(1, y, torch.full_like(y, -(1 - smoothing), dtype=slope.dtype))
                 if lesson:
-                    scores.mul_(1 - lesson.weight).add_(grad_divergence, alpha=lesson.weight)
-                grad = scores.to(dtype)
-                grad_hidden[begin : begin + CHUNK] = grad @ low
+                    slope.mul_(1 - lesson.weight).add_(grad_divergence, alpha=lesson.weight)
+                grad = slope.to(dtype)
+                grad_hidden[begin : begin + chunk] = grad @ low
                 grad_weight += grad.t() @ h
         ctx.save_for_backward(grad_hidden, grad_weight)
         ctx.mark_non_differentiable(nll)
@@ -93,7 +93,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _divergence(scores: Tensor, taught: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """T^2 KL(teacher || student), summed over positions, and its gradient with respect to the student's scores."""
+    """T^2 KL(teacher || student), summed over positions, and its gradient with respect to the student's scores.
+
+    Scores may be log-probabilities: what is the same for all types makes no difference.
+    """
     log_p, log_q = (s.div(temperature).log_softmax(-1) for s in (scores, taught))
     q = log_q.exp()
     divergence = temperature**2 * (q * (log_q - log_p)).sum()

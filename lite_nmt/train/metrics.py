@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import sys
@@ -159,12 +158,12 @@ def read_metrics(run: Path) -> list[dict[str, float]]:
 
 def draw(lines: list[dict[str, float]], path: Path) -> None:
     """Loss, and validation BLEU where there is any, over updates."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from lite_nmt.figures import encode
 
-    figure, axis = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axis = figure.subplots()
     for key, label in (("nll", "training"), ("valid_nll", "validation")):
         points = [(line["step"], line[key]) for line in lines if key in line]
         if points:
@@ -182,7 +181,4 @@ def draw(lines: list[dict[str, float]], path: Path) -> None:
         handles, labels = handles + more[0], labels + more[1]
     if handles:
         axis.legend(handles, labels, loc="center right")
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=150, format="png")
-    pyplot.close(figure)
-    write_whole(path, picture.getvalue())
+    write_whole(path, encode(figure, "png"))

@@ -140,20 +140,36 @@ def _continue(run: Path, resume: bool, processes: Processes, metrics: Metrics) -
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     trainer = TASKS[config.task].open(saved, run, processes, metrics)
+    done = None
     if resume and trainer.resume():
-        metrics.rewind(trainer.progress.step)
-        metrics.say(f"resuming at step {trainer.progress.step} of {config.train.steps}")
+        done = trainer.done()
+        step = f"resuming at step {trainer.progress.step} of {config.train.steps}"
+        metrics.say(f"nothing to train: {done}" if done else step)
     elif saved.init is not None:
         start = starting_point(Path(saved.init), config, saved.languages)
         checkpoint.restore(trainer.model, start.weights(), start.folder)
-    with metrics.open(config.train.log_every):
-        trainer.fit()
-    found = finish(trainer) if processes.first else {}
-    processes.wait()
+    found = finished(trainer) if processes.first and done else None
+    if not processes.agree(found is not None):
+        metrics.rewind(trainer.progress.step)
+        with metrics.open(config.train.log_every):
+            if not done:
+                trainer.fit()
     spent = footprint(trainer.progress.seconds, processes.device, processes.count)
-    if processes.first:
+    if processes.first and found is None:
         write_whole(run / "footprint.json", json.dumps(dataclasses.asdict(spent), indent=1).encode())
-    return Result(run / "model", trainer.progress.step, found, spent)
+        found = finish(trainer)  # last, so that where there is a model, nothing is missing
+    processes.wait()
+    return Result(run / "model", trainer.progress.step, found or {}, spent)
+
+
+def finished(trainer: Trainer) -> dict[str, float] | None:
+    """What was measured of the run's model where it is what :func:`finish` would write; None where it is not."""
+    folder = checkpoint.find(trainer.run / "model")
+    if folder is None:
+        return None
+    saved, now = checkpoint.load(folder), trainer.config
+    due = trainer.progress.step, now.train, now.decode
+    return saved.metrics if (saved.step, saved.config.train, saved.config.decode) == due else None
 
 
 def finish(trainer: Trainer) -> dict[str, float]:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from lite_nmt.config import Config
+from lite_nmt.config import Config, TrainConfig
 from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
@@ -35,7 +35,7 @@ class Progress:
     """Where a run stands; saved with each checkpoint."""
 
     step: int = 0
-    best: float = -math.inf  # of the validation measure, larger is better
+    best: float = -math.inf  # validation by what training stops on, see Trainer.worth
     stale: int = 0  # validations since the best one
     seconds: float = 0.0  # of training, validation included, over all resumptions
 
@@ -125,15 +125,18 @@ class Trainer:
 
     # Updates
 
+    def done(self) -> str | None:
+        """Why there is nothing left to train, if so."""
+        recipe = self.recipe
+        if recipe.stop_on != "none" and self.progress.stale >= recipe.patience:
+            return f"no better {recipe.stop_on} for {recipe.patience} validations"
+        if self.progress.step >= recipe.steps:
+            return f"{self.progress.step} of {recipe.steps} updates are done"
+        return None
+
     def fit(self) -> None:
         """Train until the last step, or until validation no longer improves."""
         recipe = self.recipe
-        if recipe.stop_on != "none" and self.progress.stale >= recipe.patience:
-            self.metrics.say(f"nothing to do: no better {recipe.stop_on} for {recipe.patience} validations")
-            return
-        if self.progress.step >= recipe.steps:
-            self.metrics.say(f"nothing to do: {self.progress.step} of {recipe.steps} updates are done")
-            return
         self.model.train()
         clock = time.perf_counter()
         with self.metrics.progress(recipe.steps, self.progress.step):
@@ -205,9 +208,8 @@ class Trainer:
             found = self.measure(self.recipe.valid_bleu)
             self.model.train()
         if self.processes.first and found is not None:
-            measure = found["valid_bleu"] if self.recipe.stop_on == "bleu" else -found["valid_nll"]
-            if measure > self.progress.best:
-                self.progress.best, self.progress.stale = measure, 0
+            if self.worth(found) > self.progress.best:
+                self.progress.best, self.progress.stale = self.worth(found), 0
                 if self.recipe.finish == "best":
                     self.write(self.run / "best", found)
             else:
@@ -215,6 +217,10 @@ class Trainer:
             self.metrics.validated(self.progress.step, found)
             stop = self.recipe.stop_on != "none" and self.progress.stale >= self.recipe.patience
         return self.processes.agree(stop)
+
+    def worth(self, found: Mapping[str, float]) -> float:
+        """A validation by what training stops on; larger is better."""
+        return found.get("valid_bleu", -math.inf) if self.recipe.stop_on == "bleu" else -found["valid_nll"]
 
     # Checkpoints
 
@@ -277,7 +283,17 @@ class Trainer:
         for field in dataclasses.fields(Progress):
             kind = int if field.name in ("step", "stale") else float
             setattr(self.progress, field.name, kind(state[f"progress.{field.name}"].item()))
+        self.compare_anew(saved.config.train)
         return True
+
+    def compare_anew(self, before: TrainConfig) -> None:
+        """Where better now means something else than before, compare with the weights that are kept, or with none."""
+        other = (before.stop_on == "bleu") != (self.recipe.stop_on == "bleu")
+        if other:
+            self.progress.stale = 0
+        if other or (self.recipe.finish == "best" and before.finish != "best"):
+            kept = checkpoint.find(self.run / "best")
+            self.progress.best = self.worth(checkpoint.load(kept).metrics) if kept else -math.inf
 
 
 def saved_checkpoints(run: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def test_a_loss_that_is_none_is_not_taken_for_none_added(
         Curves.load(tmp_path / "sensitivity.json")
 
 
-def test_curves_of_a_layer_without_effect_can_be_drawn(curves: Curves) -> None:
+def test_curves_of_a_layer_without_effect_can_be_drawn(curves: Curves, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # whose state is the caller's
     flat = Curves({"nll": 1e9}, curves.layers, curves.together)
     assert draw(flat).startswith(b"\x89PNG")
 

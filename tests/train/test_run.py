@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from lite_nmt.models import checkpoint
 from lite_nmt.train.metrics import read_metrics
 from lite_nmt.train.run import train
 from lite_nmt.train.trainer import Trainer, saved_checkpoints
+from lite_nmt.train.translation import TranslationTrainer
 
 LANGUAGES = ("de", "en")
 Tiny = Callable[..., Config]
@@ -37,7 +39,10 @@ def same_weights(a: Path, b: Path) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
 
 
-def test_a_run_leaves_all_that_it_promises(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+def test_a_run_leaves_all_that_it_promises(
+    tiny: Tiny, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # whose state is the caller's
     result = train(tiny(keep=2), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     assert result.step == 12
     saved = checkpoint.load(result.model)
@@ -228,7 +233,7 @@ def test_a_changed_recipe_is_kept_from_then_on(
     assert main([*resume, "--json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out.splitlines()[-1])["step"] == 4
-    assert "nothing to do: 4 of 4 updates are done" in captured.err
+    assert "nothing to train: 4 of 4 updates are done" in captured.err
     for other, sentence in (
         (["--preset", "demo"], "trains another model"),
         (["--set", "model.dropout=0.5"], "trains another model"),
@@ -248,6 +253,80 @@ def test_an_early_stop_stays_stopped(tiny: Tiny, corpus: Path, tmp_path: Path) -
     recipe = {"lr": 0.0, "warmup": 0, "valid_every": 1, "stop_on": "bleu", "patience": 1}
     assert train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", device="cpu").step == 2
     assert train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", resume=True, device="cpu").step == 2
+
+
+def contents(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    """Every file, with when it was written."""
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_finished_run_stays_as_it_is(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    first = train(tiny(), corpus, LANGUAGES, run, device="cpu")
+    before = contents(run)
+    again = train(tiny(), None, LANGUAGES, run, resume=True, device="cpu")
+    assert contents(run) == before
+    assert (again.step, again.metrics) == (first.step, first.metrics)
+    # Killed after the last step, and before there was a model, or in place of the one of fewer steps.
+    kept = run.rename(tmp_path / "kept")
+    for left in ("nothing", "older"):
+        shutil.copytree(kept, run)
+        shutil.rmtree(run / "model")
+        if left == "older":
+            shutil.copytree(run / "checkpoints" / "step-00000008", run / "model")
+        assert train(tiny(), None, LANGUAGES, run, resume=True, device="cpu").metrics == first.metrics
+        assert same_weights(run / "model", kept / "model")
+        shutil.rmtree(run)
+    # Another end of the same training is asked for.
+    train(tiny(finish="last"), None, LANGUAGES, kept, resume=True, device="cpu")
+    assert same_weights(kept / "model", kept / "checkpoints" / "step-00000012")
+
+
+def test_what_was_told_before_the_first_checkpoint_is_told_once(
+    tiny: Tiny, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "save", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(tiny(), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    train(tiny(), None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
+    assert [line["step"] for line in read_metrics(tmp_path / "run") if "loss" in line] == list(range(1, 13))
+
+
+@pytest.mark.parametrize(
+    ("nll", "end", "best"),
+    [
+        pytest.param([5, 4, 4, 4, 3, 2, 2, 2, 2], 9, 6, id="better by what is asked now"),
+        pytest.param([2, 4, 4, 4, 3, 3, 3, 1, 1], 7, 1, id="not better than the weights kept"),
+    ],
+)
+def test_a_run_may_go_on_by_another_measure(
+    tiny: Tiny, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nll: list[int], end: int, best: int
+) -> None:
+    """BLEU is best at once and never changes; the loss does."""
+    run = tmp_path / "run"
+    found = {"valid_bleu": 0.0}
+    monkeypatch.setattr(
+        TranslationTrainer, "measure", lambda self, bleu: {**found, "valid_nll": float(nll[self.progress.step - 1])}
+    )
+    recipe = {"steps": 9, "valid_every": 1, "patience": 3, "finish": "best"}
+    assert train(tiny(**recipe, stop_on="bleu"), corpus, LANGUAGES, run, device="cpu").step == 4
+    assert checkpoint.load(run / "best").step == 1
+    assert train(tiny(**recipe, stop_on="loss"), None, LANGUAGES, run, resume=True, device="cpu").step == end
+    assert checkpoint.load(run / "best").step == best
+    assert checkpoint.load(run / "model").metrics["valid_nll"] == nll[end - 1]
+
+
+def test_the_best_are_kept_from_when_they_are_asked_for(
+    tiny: Tiny, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are the best of those that could be kept."""
+    nll = [1.0, 4.0, 2.0, 3.0]
+    monkeypatch.setattr(TranslationTrainer, "measure", lambda self, bleu: {"valid_nll": nll[self.progress.step - 1]})
+    train(tiny(steps=1, valid_every=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    recipe = tiny(steps=4, valid_every=1, finish="best")
+    train(recipe, None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
+    assert checkpoint.load(tmp_path / "run" / "best").step == 3
 
 
 def test_what_an_interrupted_preparation_left_is_dropped(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
