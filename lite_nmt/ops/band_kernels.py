@@ -216,7 +216,11 @@ def band_backward(
                 g_ptr, x_ptr, keep_ptr, b, head, start, n * TAPS, mine, T, x_batch, x_step, g_batch, g_step,
                 R, P, ROWS, COLUMNS, SHARE, SHARES, VECTOR, PRECISION, WIDEN,
             )  # fmt: skip
-            low, up, inside = soft_box(left, right, j[None, :] - i[:, None], n * TAPS, P, K, TAPS)
+            index = j[None, :] - i[:, None]
+            if CHUNKS > 1:  # which needs fewer registers
+                d = tl.gather(d, (i[:, None] + tl.arange(0, TAPS)[None, :]) & (COLUMNS - 1), 1)
+                index = tl.arange(0, TAPS)[None, :]
+            low, up, inside = soft_box(left, right, index, n * TAPS, P, K, TAPS)
             dleft += tl.sum(tl.where(inside & rising(low), d * clamp(up), 0.0), 1)
             dright += tl.sum(tl.where(inside & rising(up), d * clamp(low), 0.0), 1)
         at = out * H + head + local * H
