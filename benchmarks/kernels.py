@@ -8,7 +8,8 @@ that is wrong. Times are medians of what the device does, captured as a CUDA gra
 emptied before; a call's own, from Python, stands beside them. ``loop`` is a plain Python loop, as TaLK's Table 4 was
 timed. Everything is B,T,C; a transposition that a method needs is inside its time.
 
-All of it takes an hour or more. What was measured is written after each problem; the same command goes on after it.
+All of it takes an hour or more. What the goals and Table 4 compare is measured first; what was measured is written on
+the way, and the same command goes on after it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000)
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 LIMITS = {torch.float32: 1e-3, torch.bfloat16: 2e-2}  # others may use TF32 inside; ours does not
 WHOLE = 1000  # steps of the longest attention whose float64 reference fits into memory
+EVERY = 20  # seconds between two writings of what was measured
 PEAK = 2**32  # bytes that the copy moves which says how fast the device's memory is
 Row = dict[str, Any]
 TABLE_4 = {  # TaLK Convolutions, Table 4: iterations a second in float32 on one RTX 2080 Ti, core operation only
@@ -43,6 +45,7 @@ TABLE_4 = {  # TaLK Convolutions, Table 4: iterations a second in float32 on one
     "TaLK, published": (9686, 6126, 898, 92),
 }
 TABLE_4_LENGTHS = (10, 100, 1000, 10_000)
+COMPARED = ("triton", "reference", "torch.compile of shift-sum", "prefix sum", "SDPA flash", "SDPA math")
 
 
 def problems(shape: str, lengths: list[int], taps: list[int], spans: list[int], dtypes: list[str]) -> Iterator[Problem]:
@@ -87,18 +90,20 @@ def wrong(problem: Problem, method: Method, device: str) -> str:
     return "" if off < LIMITS[problem.dtype] else f"relative error {off:.1e}"
 
 
-def gate(problem: Problem, name: str, device: str) -> str:
-    """Check a method at the length that is measured, or of attention at one whose float64 reference fits into memory;
-    of two sentences."""
-    longest = problem.length if problem.banded else min(problem.length, WHOLE)
-    small = dataclasses.replace(problem, batch=min(problem.batch, 2), length=longest)
-    return wrong(small, methods(small)[name], device)
+def gate(problem: Problem, name: str, method: Method, device: str) -> str:
+    """Check a method at the size that is measured, or of attention at one whose float64 reference fits into memory."""
+    small = problem
+    if not problem.banded and problem.length > WHOLE:
+        small = dataclasses.replace(problem, batch=min(problem.batch, 2), length=WHOLE)
+        method = methods(small)[name]
+    return wrong(small, method, device)
 
 
 def results(problem: Problem, name: str, method: Method, repeats: int) -> list[Row]:
     """Forward alone, then both passes; or why there is nothing to report."""
+    found: list[Row] = []
     try:
-        if reason := gate(problem, name, "cuda"):
+        if reason := gate(problem, name, method, "cuda"):
             raise LiteNmtError(reason)
         inputs = problem.inputs("cuda")
         upstream = torch.randn_like(inputs[0])
@@ -107,20 +112,39 @@ def results(problem: Problem, name: str, method: Method, repeats: int) -> list[R
             with torch.no_grad():
                 method(*inputs)
 
-        return [measure(forward, repeats), measure(lambda: gradients(method, inputs, upstream), repeats)]
+        found.append(measure(forward, repeats))
+        found.append(measure(lambda: gradients(method, inputs, upstream), repeats))
     except Exception as error:  # whatever a contestant raises at a size that it does not take
-        return [{"failed": str(error).split("\n")[0][:100] or type(error).__name__}] * 2
+        failed: Row = {"failed": str(error).split("\n")[0][:100] or type(error).__name__}
+        found += [failed] * (2 - len(found))
+    return found
 
 
-def rows_of(problem: Problem, shape: str, repeats: int) -> Iterator[Row]:
-    """All methods of one problem."""
+def rows_of(problem: Problem, shape: str, name: str, repeats: int) -> Iterator[Row]:
+    """One method of one problem."""
     torch.compiler.reset()
-    size = described(problem, shape)
     copies = [{"copy_ms": copy_ms(problem.floor(both))} if problem.banded else {} for both in (False, True)]
-    for name, method in methods(problem).items():
-        for both, found in enumerate(results(problem, name, method, repeats)):
-            yield {**size, "method": name, "backward": bool(both), **copies[both], **found}
-        torch.cuda.empty_cache()
+    for both, found in enumerate(results(problem, name, methods(problem)[name], repeats)):
+        yield {**described(problem, shape), "method": name, "backward": bool(both), **copies[both], **found}
+
+
+def plan(args: argparse.Namespace) -> list[tuple[Problem, str, str]]:
+    """Problem, shape and method of all that was asked for. What the goals and Table 4 compare comes first."""
+    found = [
+        (problem, shape, name)
+        for shape in args.shapes
+        for problem in problems(shape, args.lengths, args.taps, args.spans, args.dtypes)
+        for name in methods(problem)
+    ]
+
+    def later(entry: tuple[Problem, str, str]) -> tuple[bool, ...]:
+        problem, shape, name = entry
+        compared = name in COMPARED and (problem.banded or (problem.op == "attention" and shape == "paper"))
+        ours = shape != "paper"
+        usual = problem.length in TABLE_4_LENGTHS
+        return not compared, not usual, ours, ours and not problem.training, problem.length < WHOLE
+
+    return sorted(found, key=later)
 
 
 def run(args: argparse.Namespace, about: Row, rows: list[Row]) -> bool:
@@ -129,21 +153,35 @@ def run(args: argparse.Namespace, about: Row, rows: list[Row]) -> bool:
 
     Returns:
         Whether that was all.
+
+    Raises:
+        RuntimeError: a method broke the device. That is among the rows; the same command goes on after it.
     """
-    began = time.monotonic()
-    for shape in args.shapes:
-        for problem in problems(shape, args.lengths, args.taps, args.spans, args.dtypes):
-            size = described(problem, shape)
-            if any(size.items() <= row.items() for row in rows):
+    began = written = time.monotonic()
+    done = {key_of(row) for row in rows}
+    try:
+        for problem, shape, name in plan(args):
+            if key_of({**described(problem, shape), "method": name}) in done:
                 continue
             if args.minutes and time.monotonic() - began > 60 * args.minutes:
                 return False
-            for row in rows_of(problem, shape, args.repeats):
+            for row in rows_of(problem, shape, name, args.repeats):
                 print(json.dumps(row), file=sys.stderr)
                 rows.append(row)
-            if args.output:
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+            if args.output and time.monotonic() - written > EVERY:
                 write(args.output, about, rows)
+                written = time.monotonic()
+    finally:
+        if args.output:
+            write(args.output, about, rows)
     return True
+
+
+def key_of(row: Row) -> tuple[Any, ...]:
+    """What a row is of, but for its pass."""
+    return tuple(row[name] for name in (*(field.name for field in dataclasses.fields(Problem)), "shape", "method"))
 
 
 def write(output: Path, about: Row, rows: list[Row]) -> None:
@@ -173,10 +211,10 @@ def earlier(output: Path | None, about: Row) -> list[Row]:
     return rows
 
 
-def report(about: Row, rows: list[Row]) -> str:
-    """Title, goals, Table 4 redrawn, and all rows, in Markdown."""
+def summary(about: Row, rows: list[Row]) -> list[str]:
+    """Title, goals, and Table 4 redrawn."""
     speed = about["copy_bytes_per_s"]
-    lines = [
+    return [
         "# Fused kernels",
         "",
         f"`{about['command']}` on {about['device']}, {about['machine']}, Triton {about['triton']}. A copy of 2 GB "
@@ -186,6 +224,14 @@ def report(about: Row, rows: list[Row]) -> str:
         *goals(rows, speed),
         "",
         *table_4(rows),
+    ]
+
+
+def report(about: Row, rows: list[Row]) -> str:
+    """:func:`summary`, and all rows, in Markdown."""
+    speed = about["copy_bytes_per_s"]
+    lines = [
+        *summary(about, rows),
         "",
         "## All",
         "",
@@ -244,7 +290,7 @@ def goals(rows: list[Row], speed: float) -> list[str]:
             ahead.append(other["ms"] / row["ms"])
         if length >= 100 and (other := others["SDPA flash"]):
             flash.append(other["ms"] / row["ms"])
-        if training and backward and (other := others["reference"]):
+        if training and backward and (other := others["reference"]) and row["launches"]:
             fewer.append(other["launches"] / row["launches"])
     lines = ["## Goals, the worst size of each", "", "| goal | asked | found | sizes |", "|---|--:|--:|--:|"]
     for name, asked, found, form in (
@@ -353,7 +399,7 @@ def main() -> None:
     about["copy_bytes_per_s"] = PEAK / copy_ms(PEAK) * 1e3
     rows = earlier(args.output, about)
     whole = run(args, about, rows)
-    print(report(about, rows))
+    print("\n".join(summary(about, rows)))
     if not whole:
         print(f"stopped after {args.minutes:g} minutes; the same command goes on with the rest.", file=sys.stderr)
     if ours := [row for row in rows if row.get("failed") and row["method"] == "triton" and row["op"] != "span"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable
@@ -19,10 +20,18 @@ def graphed(call: Call) -> Call:
     with torch.cuda.stream(aside):
         for _ in range(3):
             call()
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
+    here = torch.cuda.current_stream()
+    here.wait_stream(aside)
+    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    try:
+        with torch.cuda.graph(graph, pool=pool):
+            call()
+    except Exception:
+        # PyTorch leaves a broken capture's stream and pool in use; then it can neither capture nor free memory again.
+        torch.cuda.set_stream(here)
+        with contextlib.suppress(RuntimeError):
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
+        raise
     return graph.replay
 
 
@@ -39,7 +48,8 @@ def measure(call: Call, repeats: int) -> dict[str, Any]:
     call()
     torch.cuda.synchronize()
     row: dict[str, Any] = {"memory": torch.cuda.max_memory_allocated() - before, "launches": launches(call)}
-    row["call_ms"], row["loop_ms"] = flushed(call), loop(call)
+    row["call_ms"] = flushed(call)
+    row["loop_ms"] = loop(call, calls=max(3, min(30, int(500 / row["call_ms"]))))
     try:
         replay, row["captured"] = graphed(call), True
     except RuntimeError:  # it asks the device for a value on the way
@@ -56,7 +66,7 @@ def flushed(call: Call) -> float:
     return float(do_bench(call, warmup=10, rep=40, return_mode="median"))
 
 
-def loop(call: Call, calls: int = 30) -> float:
+def loop(call: Call, calls: int) -> float:
     """Milliseconds a call in a Python loop that waits once, at its end."""
     torch.cuda.synchronize()
     began = time.perf_counter()
@@ -73,7 +83,8 @@ def launches(call: Call) -> int:
     with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as recorded:
         call()
         torch.cuda.synchronize()
-    return sum(str(e.device_type).endswith("CUDA") for e in recorded.events() or ())
+    # A name that somebody gave to a stretch of the device's time is an event too.
+    return sum(str(e.device_type).endswith("CUDA") and not e.is_user_annotation for e in recorded.events() or ())
 
 
 def copy_ms(size: int) -> float:

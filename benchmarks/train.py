@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo
 from machine import machine, spread
 from timing import graphed
 
@@ -113,6 +114,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=10, help="in a round")
     parser.add_argument("--output", type=Path, help="Markdown file to write; raw times go beside it as JSON")
     args = parser.parse_args()
+    torch._dynamo.config.recompile_limit = 64  # beyond its own limit PyTorch would compile no further model, quietly
     sentences = max(args.tokens // args.length, 1)
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else "a CPU, where only the reference runs"
     lines = [

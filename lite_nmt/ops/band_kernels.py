@@ -23,12 +23,12 @@ from lite_nmt.ops.band_parts import (
     clamp,
     dot,
     load_tile,
-    logsumexp,
+    make_band,
     make_taps,
     present_steps,
     rising,
-    skewed,
     soft_box,
+    softmax,
     store_tile,
     talk_offsets,
 )
@@ -44,16 +44,15 @@ def band_forward(
     seed_ptr,
     o_ptr,
     T,
-    H,
-    R,
-    P,
-    RIGHT,
     row,
     x_batch,
     x_step,
     threshold,
     scale,
     MODE: tl.constexpr,
+    H: tl.constexpr,
+    R: tl.constexpr,
+    P: tl.constexpr,
     K: tl.constexpr,
     STEP: tl.constexpr,
     ROWS: tl.constexpr,
@@ -66,13 +65,11 @@ def band_forward(
     PRECISION: tl.constexpr,
     WIDEN: tl.constexpr,
 ):
-    """o: B T C. Grid: sentences x tiles x heads x SHARES, the last the fastest."""
+    """o: B T C. Grid: sentences x heads x SHARES, the last the fastest; tiles."""
     share = tl.program_id(0) % SHARES * SHARE
     head = tl.program_id(0) // SHARES % H
-    tile = tl.program_id(0) // SHARES // H
-    tiles = tl.cdiv(T, STEP)
-    b = (tile // tiles).to(tl.int64)
-    start = tile % tiles * STEP
+    b = (tl.program_id(0) // (SHARES * H)).to(tl.int64)
+    start = tl.program_id(1) * STEP
 
     i = tl.arange(0, ROWS)
     j = tl.arange(0, COLUMNS)
@@ -87,17 +84,16 @@ def band_forward(
         anchor = b * T + start
         local = i
         there = mine
-    lse = tl.zeros(local.shape, tl.float32)
+    high, factor = there, there
     if MODE != TALK:
-        lse = logsumexp(w_ptr, anchor, local, there, head, row, K, TAPS, CHUNKS)
+        high, factor = softmax(w_ptr, anchor, local, there, head, row, K, TAPS, CHUNKS)
 
     total = tl.zeros([ROWS, SHARE], tl.float32)
     for n in range(CHUNKS):
-        p, m = make_taps(
-            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, n * TAPS, lse, row, P, RIGHT, threshold, scale,
-            MODE, K, MADE, TAPS,
+        band = make_band(
+            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, n * TAPS, high, factor, row, threshold, scale,
+            j[None, :] - i[:, None], MODE, P, K, MADE, ROWS, TAPS,
         )  # fmt: skip
-        band = skewed(p * m, j[None, :] - i[:, None], ROWS, TAPS)
         source = start - P + n * TAPS
         present = present_steps(keep_ptr, b, source + j, T)
         x = load_tile(x_ptr, b * x_batch, source, present, head, share, x_step, R, COLUMNS, SHARE, VECTOR)
@@ -112,7 +108,7 @@ def band_forward(
 
 
 @triton.jit
-def _toward_taps(
+def _toward_band(
     g_ptr,
     x_ptr,
     keep_ptr,
@@ -122,23 +118,21 @@ def _toward_taps(
     first,
     mine,
     T,
-    R,
-    P,
     x_batch,
     x_step,
     g_batch,
     g_step,
+    R: tl.constexpr,
+    P: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
-    TAPS: tl.constexpr,
     SHARE: tl.constexpr,
     SHARES: tl.constexpr,
     VECTOR: tl.constexpr,
     PRECISION: tl.constexpr,
     WIDEN: tl.constexpr,
 ):
-    """One chunk of the gradient of the taps a: g[t] . x[t + k - P], in taps form, ROWS x TAPS."""
-    i = tl.arange(0, ROWS)
+    """One chunk of the gradient of the taps a: g[t] . x[t + k - P], in band form, ROWS x COLUMNS."""
     source = start - P + first
     present = present_steps(keep_ptr, b, source + tl.arange(0, COLUMNS), T)
     band = tl.zeros([ROWS, COLUMNS], tl.float32)
@@ -146,8 +140,7 @@ def _toward_taps(
         g = load_tile(g_ptr, b * g_batch, start, mine, head, s * SHARE, g_step, R, ROWS, SHARE, VECTOR)
         x = load_tile(x_ptr, b * x_batch, source, present, head, s * SHARE, x_step, R, COLUMNS, SHARE, VECTOR)
         band = dot(g, tl.trans(x), band, PRECISION, WIDEN)
-    index = i[:, None] + tl.arange(0, TAPS)[None, :]
-    return tl.where(mine[:, None], tl.gather(band, tl.minimum(index, COLUMNS - 1), 1), 0.0)
+    return band
 
 
 @triton.jit(do_not_specialize=["T", "x_batch", "g_batch", "threshold"])
@@ -163,10 +156,6 @@ def band_backward(
     dright_ptr,
     dbias_ptr,
     T,
-    H,
-    R,
-    P,
-    RIGHT,
     row,
     x_batch,
     x_step,
@@ -175,6 +164,9 @@ def band_backward(
     threshold,
     scale,
     MODE: tl.constexpr,
+    H: tl.constexpr,
+    R: tl.constexpr,
+    P: tl.constexpr,
     K: tl.constexpr,
     STEP: tl.constexpr,
     ROWS: tl.constexpr,
@@ -188,12 +180,11 @@ def band_backward(
     WIDEN: tl.constexpr,
 ):
     """dx: B T C. dw: B T H K (DYNAMIC), B T H (TALK), or one H K for each tile, to be summed (LIGHT). dbias: C for each
-    tile, to be summed. Grid: sentences x tiles x heads, the last the fastest."""
+    tile, to be summed. Grid: sentences x heads, the last the fastest; tiles."""
     head = tl.program_id(0) % H
-    tile = tl.program_id(0) // H
-    tiles = tl.cdiv(T, STEP)
-    b = (tile // tiles).to(tl.int64)
-    start = tile % tiles * STEP
+    b = (tl.program_id(0) // H).to(tl.int64)
+    tile = b * tl.num_programs(1) + tl.program_id(1)
+    start = tl.program_id(1) * STEP
     i = tl.arange(0, ROWS)
     j = tl.arange(0, COLUMNS)
     mine = (i < STEP) & (start + i < T)
@@ -205,7 +196,7 @@ def band_backward(
         anchor = b * 0
         local = tl.zeros([1], tl.int32)
         there = local == 0
-        out = tile.to(tl.int64)  # which row of the gradient is this program's
+        out = tile  # which row of the gradient is this program's
     else:
         MADE: tl.constexpr = ROWS
         SKEWED: tl.constexpr = COLUMNS
@@ -213,38 +204,44 @@ def band_backward(
         local = i
         there = mine
         out = anchor
-    lse = tl.zeros(local.shape, tl.float32)
+    high, factor = there, there
     if MODE == TALK:
         left, right, by_left, by_right = talk_offsets(
-            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, P, RIGHT, threshold, scale
+            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, threshold, scale, P, K
         )
         dleft = tl.zeros([ROWS], tl.float32)
         dright = tl.zeros([ROWS], tl.float32)
         for n in range(CHUNKS):
-            d = _toward_taps(
-                g_ptr, x_ptr, keep_ptr, b, head, start, n * TAPS, mine, T, R, P, x_batch, x_step, g_batch, g_step,
-                ROWS, COLUMNS, TAPS, SHARE, SHARES, VECTOR, PRECISION, WIDEN,
+            d = _toward_band(
+                g_ptr, x_ptr, keep_ptr, b, head, start, n * TAPS, mine, T, x_batch, x_step, g_batch, g_step,
+                R, P, ROWS, COLUMNS, SHARE, SHARES, VECTOR, PRECISION, WIDEN,
             )  # fmt: skip
-            low, high, inside = soft_box(left, right, n * TAPS, P, K, TAPS)
-            dleft += tl.sum(tl.where(inside & rising(low), d * clamp(high), 0.0), 1)
-            dright += tl.sum(tl.where(inside & rising(high), d * clamp(low), 0.0), 1)
+            index = j[None, :] - i[:, None]
+            if CHUNKS > 1:  # which needs fewer registers
+                d = tl.gather(d, (i[:, None] + tl.arange(0, TAPS)[None, :]) & (COLUMNS - 1), 1)
+                index = tl.arange(0, TAPS)[None, :]
+            low, up, inside = soft_box(left, right, index, n * TAPS, P, K, TAPS)
+            dleft += tl.sum(tl.where(inside & rising(low), d * clamp(up), 0.0), 1)
+            dright += tl.sum(tl.where(inside & rising(up), d * clamp(low), 0.0), 1)
         at = out * H + head + local * H
-        tl.store(dw_ptr + at, (dleft * by_left / K).to(dw_ptr.dtype.element_ty), mask=mine)
+        tl.store(dw_ptr + at, (dleft * by_left * (1 / K)).to(dw_ptr.dtype.element_ty), mask=mine)
         if dright_ptr is not None:
-            tl.store(dright_ptr + at, (dright * by_right / K).to(dright_ptr.dtype.element_ty), mask=mine)
+            tl.store(dright_ptr + at, (dright * by_right * (1 / K)).to(dright_ptr.dtype.element_ty), mask=mine)
     else:
-        lse = logsumexp(w_ptr, anchor, local, there, head, row, K, TAPS, CHUNKS)
+        high, factor = softmax(w_ptr, anchor, local, there, head, row, K, TAPS, CHUNKS)
         mean = tl.zeros(local.shape, tl.float32)  # sum_k p d, which softmax subtracts
         TURNS: tl.constexpr = 2 if CHUNKS > 1 else 1  # one chunk holds the whole row, and needs no turn for the sum
         for turn in tl.static_range(TURNS):
             for n in range(CHUNKS):
-                d = _toward_taps(
-                    g_ptr, x_ptr, keep_ptr, b, head, start, n * TAPS, mine, T, R, P, x_batch, x_step, g_batch, g_step,
-                    ROWS, COLUMNS, TAPS, SHARE, SHARES, VECTOR, PRECISION, WIDEN,
+                d = _toward_band(
+                    g_ptr, x_ptr, keep_ptr, b, head, start, n * TAPS, mine, T, x_batch, x_step, g_batch, g_step,
+                    R, P, ROWS, COLUMNS, SHARE, SHARES, VECTOR, PRECISION, WIDEN,
                 )  # fmt: skip
+                index = i[:, None] + tl.arange(0, TAPS)[None, :]
+                d = tl.where(mine[:, None], tl.gather(d, index & (COLUMNS - 1), 1), 0.0)
                 p, m = make_taps(
-                    w_ptr, right_ptr, seed_ptr, anchor, local, there, head, n * TAPS, lse, row, P, RIGHT, threshold,
-                    scale, MODE, K, MADE, TAPS,
+                    w_ptr, seed_ptr, anchor, local, there, head, n * TAPS, high, factor, row, threshold, scale, K,
+                    MADE, TAPS,
                 )  # fmt: skip
                 if MODE == LIGHT:
                     d = tl.sum(d, 0)[None, :]
@@ -271,18 +268,15 @@ def band_backward(
         for n in range(CHUNKS):
             seer = start + P - n * TAPS - (TAPS - 1)  # the first of the steps that see these columns
             seen = (seer + j >= 0) & (seer + j < T)
-            if MODE == LIGHT:
-                theirs, away, exist, their_lse = anchor, local, there, lse
-            else:
+            theirs, away, exist, their_high, their_factor = anchor, local, there, high, factor
+            if MODE != LIGHT:
                 theirs, away, exist = b * T + seer, j, seen
-                their_lse = tl.zeros([COLUMNS], tl.float32)
-                if MODE == DYNAMIC:
-                    their_lse = logsumexp(w_ptr, theirs, away, exist, head, row, K, TAPS, CHUNKS)
-            p, m = make_taps(
-                w_ptr, right_ptr, seed_ptr, theirs, away, exist, head, n * TAPS, their_lse, row, P, RIGHT, threshold,
-                scale, MODE, K, SKEWED, TAPS,
+            if MODE == DYNAMIC:
+                their_high, their_factor = softmax(w_ptr, theirs, away, exist, head, row, K, TAPS, CHUNKS)
+            band = make_band(
+                w_ptr, right_ptr, seed_ptr, theirs, away, exist, head, n * TAPS, their_high, their_factor, row,
+                threshold, scale, i[None, :] - j[:, None] + TAPS - 1, MODE, P, K, SKEWED, COLUMNS, TAPS,
             )  # fmt: skip
-            band = skewed(p * m, i[None, :] - j[:, None] + TAPS - 1, COLUMNS, TAPS)
             g = load_tile(g_ptr, b * g_batch, seer, seen, head, s * SHARE, g_step, R, COLUMNS, SHARE, VECTOR)
             total = dot(tl.trans(band).to(g.dtype), g, total, PRECISION, WIDEN)
         total = tl.where(present[:, None], total, 0.0)

@@ -47,24 +47,63 @@ def _logits(w_ptr, anchor, local, there, head, first, row, K: tl.constexpr, TAPS
 
 
 @triton.jit
-def logsumexp(w_ptr, anchor, local, there, head, row, K: tl.constexpr, TAPS: tl.constexpr, CHUNKS: tl.constexpr):
-    """Of each row's K logits."""
-    high = tl.full(local.shape, float("-inf"), tl.float32)
-    total = tl.zeros(local.shape, tl.float32)
-    for n in range(CHUNKS):
-        w = _logits(w_ptr, anchor, local, there, head, n * TAPS, row, K, TAPS)
-        new = tl.maximum(high, tl.max(w, 1))
-        base = tl.where(new == float("-inf"), 0.0, new)
-        total = total * tl.exp(high - base) + tl.sum(tl.exp(w - base[:, None]), 1)
-        high = new
-    return high + tl.log(total)
+def _exp(x):
+    """In two instructions, where tl.exp is five that keep the smallest numbers."""
+    return tl.exp2(x * 1.4426950408889634)
 
 
 @triton.jit
-def talk_offsets(w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, LEFT, RIGHT, threshold, scale):
+def _highest(w):
+    """Of each row. Integers in the order of the numbers: those a GPU compares across a warp in one instruction."""
+    bits = w.to(tl.int32, bitcast=True)
+    most = tl.max(bits ^ ((bits >> 31) & 0x7FFFFFFF), 1)
+    return (most ^ ((most >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _summed(e):
+    """Of each row of numbers in [0, 1], at most 32 of them; likewise."""
+    return tl.sum((e * 67108864.0 + 0.5).to(tl.uint32), 1).to(tl.float32) * (1 / 67108864)  # 2^26
+
+
+@triton.jit
+def softmax(w_ptr, anchor, local, there, head, row, K: tl.constexpr, TAPS: tl.constexpr, CHUNKS: tl.constexpr):
+    """What makes the taps of each row of K logits: exp(w - high) factor."""
+    if CHUNKS == 1:
+        w = _logits(w_ptr, anchor, local, there, head, 0, row, K, TAPS)
+        high = _highest(w)
+        total = _summed(_exp(w - high[:, None]))
+    else:
+        high = tl.full(local.shape, float("-inf"), tl.float32)
+        total = tl.zeros(local.shape, tl.float32)
+        for n in range(CHUNKS):
+            w = _logits(w_ptr, anchor, local, there, head, n * TAPS, row, K, TAPS)
+            new = tl.maximum(high, _highest(w))
+            base = tl.where(new == float("-inf"), 0.0, new)
+            total = total * _exp(high - base) + _summed(_exp(w - base[:, None]))
+            high = new
+    root = tl.rsqrt(total)  # one instruction, where a division is ten
+    return high, root * root
+
+
+@triton.jit
+def talk_offsets(
+    w_ptr,
+    right_ptr,
+    seed_ptr,
+    anchor,
+    local,
+    there,
+    head,
+    row,
+    threshold,
+    scale,
+    LEFT: tl.constexpr,
+    K: tl.constexpr,
+):
     """TaLK's two reaches in steps, a_l L and a_r R, and what each offset a is multiplied by to become one."""
     by_left = tl.zeros(local.shape, tl.float32) + LEFT
-    by_right = tl.zeros(local.shape, tl.float32) + RIGHT
+    by_right = tl.zeros(local.shape, tl.float32) + (K - 1 - LEFT)
     if seed_ptr is not None:
         a, b, _, _ = _bits(seed_ptr, anchor, local, head, tl.arange(0, 1))
         by_left *= tl.sum(_survivors(a, threshold, scale), 1)
@@ -78,11 +117,12 @@ def talk_offsets(w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, LE
 
 
 @triton.jit
-def soft_box(left, right, first, LEFT, K: tl.constexpr, TAPS: tl.constexpr):
-    """The two ramps of the soft box, ROWS x TAPS, before they are clamped to [0, 1]; and which taps exist."""
-    tap = first + tl.arange(0, TAPS)
-    distance = (tap - LEFT)[None, :].to(tl.float32)
-    return distance + left[:, None] + 1, right[:, None] + 1 - distance, (tap < K)[None, :]
+def soft_box(left, right, index, first, LEFT: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):
+    """The two ramps of the soft box at the taps first + index of each row, before they are clamped to [0, 1]; and which
+    of these taps are in the chunk."""
+    inside = (index >= 0) & (index < TAPS) & (index + first < K)
+    distance = (index + first - LEFT).to(tl.float32)
+    return distance + (left[:, None] + 1), (right[:, None] + 1) - distance, inside
 
 
 @triton.jit
@@ -100,6 +140,33 @@ def rising(ramp):
 @triton.jit
 def make_taps(
     w_ptr,
+    seed_ptr,
+    anchor,
+    local,
+    there,
+    head,
+    first,
+    high,
+    factor,
+    row,
+    threshold,
+    scale,
+    K: tl.constexpr,
+    ROWS: tl.constexpr,
+    TAPS: tl.constexpr,
+):
+    """One chunk of the rows' softmax taps before DropConnect, and what that multiplies them by: ROWS x TAPS each."""
+    w = _logits(w_ptr, anchor, local, there, head, first, row, K, TAPS)
+    p = _exp(w - high[:, None]) * factor[:, None]
+    m = tl.full([ROWS, TAPS], 1.0, tl.float32)
+    if seed_ptr is not None:
+        m = _dropconnect(seed_ptr, anchor, local, head, first, threshold, scale, ROWS, TAPS)
+    return p, m
+
+
+@triton.jit
+def make_band(
+    w_ptr,
     right_ptr,
     seed_ptr,
     anchor,
@@ -107,42 +174,41 @@ def make_taps(
     there,
     head,
     first,
-    lse,
+    high,
+    factor,
     row,
-    LEFT,
-    RIGHT,
     threshold,
     scale,
+    index,
     MODE: tl.constexpr,
+    LEFT: tl.constexpr,
     K: tl.constexpr,
+    MADE: tl.constexpr,
     ROWS: tl.constexpr,
     TAPS: tl.constexpr,
 ):
-    """One chunk of the rows' taps before DropConnect, and what that multiplies them by: ROWS x TAPS each."""
-    m = tl.full([ROWS, TAPS], 1.0, tl.float32)
+    """One chunk of the rows' taps after DropConnect, skewed: entry (i, j) is tap first + index[i, j] of row i."""
     if MODE == TALK:
         left, right, _, _ = talk_offsets(
-            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, LEFT, RIGHT, threshold, scale
+            w_ptr, right_ptr, seed_ptr, anchor, local, there, head, row, threshold, scale, LEFT, K
         )
-        low, high, inside = soft_box(left, right, first, LEFT, K, TAPS)
-        p = tl.where(inside, clamp(low) * clamp(high) / K, 0.0)
+        own = index if index.shape[1] <= TAPS else tl.arange(0, TAPS)[None, :]  # whichever is fewer numbers
+        low, up, inside = soft_box(left, right, own, first, LEFT, K, TAPS)
+        taps = tl.where(inside, clamp(low) * clamp(up) * (1 / K), 0.0)
     else:
-        p = tl.exp(_logits(w_ptr, anchor, local, there, head, first, row, K, TAPS) - lse[:, None])
-        if seed_ptr is not None:
-            m = _dropconnect(seed_ptr, anchor, local, head, first, threshold, scale, ROWS, TAPS)
-    return p, m
+        p, m = make_taps(
+            w_ptr, seed_ptr, anchor, local, there, head, first, high, factor, row, threshold, scale, K, MADE, TAPS
+        )
+        taps = tl.broadcast_to(p * m, [ROWS, TAPS])
+    if MODE == TALK and index.shape[1] <= TAPS:
+        band = taps
+    else:
+        band = tl.where((index >= 0) & (index < TAPS), tl.gather(taps, index & (TAPS - 1), 1), 0.0)
+    return band
 
 
 @triton.jit
-def skewed(taps, index, ROWS: tl.constexpr, TAPS: tl.constexpr):
-    """Taps form to band form: entry (i, j) is tap index[i, j] of row i, 0 where there is no such tap."""
-    taps = tl.broadcast_to(taps, [ROWS, TAPS])
-    band = tl.gather(taps, tl.minimum(tl.maximum(index, 0), TAPS - 1), 1)
-    return tl.where((index >= 0) & (index < TAPS), band, 0.0)
-
-
-@triton.jit
-def channels_of(head, R, VECTOR: tl.constexpr):
+def channels_of(head, R: tl.constexpr, VECTOR: tl.constexpr):
     """Where a head's tiles begin, a multiple of VECTOR, and how many channels before the head's first that is."""
     begin = head * R // VECTOR * VECTOR
     return begin, head * R - begin
@@ -150,7 +216,17 @@ def channels_of(head, R, VECTOR: tl.constexpr):
 
 @triton.jit
 def load_tile(
-    ptr, batch, start, there, head, first, stride, R, ROWS: tl.constexpr, SHARE: tl.constexpr, VECTOR: tl.constexpr
+    ptr,
+    batch,
+    start,
+    there,
+    head,
+    first,
+    stride,
+    R: tl.constexpr,
+    ROWS: tl.constexpr,
+    SHARE: tl.constexpr,
+    VECTOR: tl.constexpr,
 ):
     """Steps start ... start + ROWS - 1 of a part of one head's channels, ROWS x SHARE, zero where there are none.
 
@@ -159,24 +235,39 @@ def load_tile(
     begin, edge = channels_of(head, R, VECTOR)
     stride = stride // VECTOR * VECTOR  # which it is; so said, the compiler knows
     channel = first + tl.arange(0, SHARE)
-    end = (edge + R + VECTOR - 1) // VECTOR * VECTOR
     base = ptr + batch // VECTOR * VECTOR + start.to(tl.int64) * stride + begin
     at = tl.arange(0, ROWS)[:, None] * stride + channel[None, :]
-    tile = tl.load(base + at, mask=there[:, None] & (channel < end)[None, :], other=0.0)
-    if VECTOR > 1:
+    if R % VECTOR == 0:
+        tile = tl.load(base + at, mask=there[:, None] & (channel < R)[None, :], other=0.0)
+    else:
+        end = (edge + R + VECTOR - 1) // VECTOR * VECTOR
+        tile = tl.load(base + at, mask=there[:, None] & (channel < end)[None, :], other=0.0)
         tile = tl.where(((channel >= edge) & (channel < edge + R))[None, :], tile, 0.0)
     return tile
 
 
 @triton.jit
 def store_tile(
-    ptr, tile, batch, start, mine, head, first, H, R, ROWS: tl.constexpr, SHARE: tl.constexpr, VECTOR: tl.constexpr
+    ptr,
+    tile,
+    batch,
+    start,
+    mine,
+    head,
+    first,
+    H: tl.constexpr,
+    R: tl.constexpr,
+    ROWS: tl.constexpr,
+    SHARE: tl.constexpr,
+    VECTOR: tl.constexpr,
 ):
     """The same part of one head's channels, into a tensor whose steps lie H R apart."""
     begin, edge = channels_of(head, R, VECTOR)
     channel = first + tl.arange(0, SHARE)
     at = tl.arange(0, ROWS)[:, None] * (H * R) + channel[None, :]
-    inside = (channel >= edge) & (channel < edge + R)
+    inside = channel < R
+    if R % VECTOR:
+        inside = (channel >= edge) & (channel < edge + R)
     base = ptr + batch + start.to(tl.int64) * (H * R) + begin
     tl.store(base + at, tile.to(ptr.dtype.element_ty), mask=mine[:, None] & inside[None, :])
 

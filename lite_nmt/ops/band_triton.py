@@ -59,8 +59,30 @@ def tiling(taps: int, shared: int, aligned: int, most: int) -> Tiling:
     )
 
 
+def _warps(backward: bool, mode: str, shared: int, cut: Tiling, full: bool) -> int:
+    """As few as hold the tiles in registers: what all warps do alike, indices and waiting, is then done less often."""
+    if cut.CHUNKS > 1:
+        return 8 if full or backward else 4
+    if full:
+        if backward:
+            return 8 if cut.TAPS > 8 or cut.SHARES > 1 else 2 if mode == "talk" else 4
+        return 4 if cut.TAPS > 8 or cut.SHARES > 1 else 2
+    if backward and cut.TAPS > 8:
+        return 4 if mode == "dynamic" else 2
+    return 1 if cut.SHARE <= 64 and shared % cut.VECTOR == 0 else 2
+
+
 @functools.cache
-def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtype) -> dict[str, Any]:
+def constants(
+    backward: bool,
+    mode: str,
+    heads: int,
+    shared: int,
+    taps: int,
+    padding: int,
+    aligned: int,
+    dtype: torch.dtype,
+) -> dict[str, Any]:
     """All that is fixed when a kernel is compiled, launch options included.
 
     Args:
@@ -68,17 +90,16 @@ def constants(mode: str, taps: int, shared: int, aligned: int, dtype: torch.dtyp
     """
     full = dtype is torch.float32
     cut = tiling(taps, shared, aligned, 64 if full else 128)
-    large = (cut.COLUMNS > 32 and (cut.CHUNKS > 1 or cut.SHARE > 64 or full)) or (cut.SHARES > 1 and full)
-    short = mode == "light" and cut.TAPS < 32
     return {
         "MODE": MODES[mode],
+        "H": heads,
+        "R": shared,
+        "P": padding,
         "K": taps,
         **vars(cut),
         "PRECISION": "tf32x3" if dtype is torch.float32 else "ieee",  # never TF32 alone
         "WIDEN": INTERPRETED,
-        # With fewer, large tiles would spill registers to memory, and so would some of LightConv's short kernels, as
-        # Triton 3.9 compiles them; with more, a gather has fewer elements than threads, which 3.6 cannot compile.
-        "num_warps": 8 if large or short else 4,
+        "num_warps": _warps(backward, mode, shared, cut, full),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
@@ -127,8 +148,9 @@ def launch_forward(
         return out
     x = _unit(x)
     weights, right, row = _rows(weights, right)
-    fixed = constants(mode, taps, channels // heads, math.gcd(8, channels, *x.stride()[:2]), x.dtype)
-    grid = (batch * triton.cdiv(length, fixed["STEP"]) * heads * fixed["SHARES"],)
+    aligned = math.gcd(8, channels, *x.stride()[:2])
+    fixed = constants(False, mode, heads, channels // heads, taps, padding, aligned, x.dtype)
+    grid = (batch * heads * fixed["SHARES"], triton.cdiv(length, fixed["STEP"]))
     with torch.cuda.device_of(x):  # Triton launches on the current device, wherever the tensors lie
         band_forward[grid](
             x,
@@ -139,10 +161,6 @@ def launch_forward(
             seed,
             out,
             length,
-            heads,
-            channels // heads,
-            padding,
-            taps - 1 - padding,
             row,
             x.stride(0),
             x.stride(1),
@@ -182,12 +200,12 @@ def launch_backward(
     grad, x = _unit(grad), _unit(x)
     weights, right, row = _rows(weights, right)
     aligned = math.gcd(8, channels, *x.stride()[:2], *grad.stride()[:2])
-    fixed = constants(mode, taps, channels // heads, aligned, x.dtype)
-    tiles = batch * triton.cdiv(length, fixed["STEP"])
-    by_tile = x.new_empty(tiles, heads, taps, dtype=torch.float32) if mode == "light" else None
-    bias_by_tile = None if bias is None else x.new_empty(tiles, channels, dtype=torch.float32)
+    fixed = constants(True, mode, heads, channels // heads, taps, padding, aligned, x.dtype)
+    tiles = triton.cdiv(length, fixed["STEP"])
+    by_tile = x.new_empty(batch * tiles, heads, taps, dtype=torch.float32) if mode == "light" else None
+    bias_by_tile = None if bias is None else x.new_empty(batch * tiles, channels, dtype=torch.float32)
     with torch.cuda.device_of(x):
-        band_backward[(tiles * heads,)](
+        band_backward[(batch * heads, tiles)](
             grad,
             x,
             weights,
@@ -199,10 +217,6 @@ def launch_backward(
             None if right is None else dright,
             bias_by_tile,
             length,
-            heads,
-            channels // heads,
-            padding,
-            taps - 1 - padding,
             row,
             x.stride(0),
             x.stride(1),

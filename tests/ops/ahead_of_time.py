@@ -71,7 +71,8 @@ def compiled(variant: Variant) -> dict[str, Any]:
     """What became of one variant, as a caller with every optional argument would have it compiled."""
     kernel = band_backward if variant.backward else band_forward
     channels = variant.heads * variant.shared
-    fixed = dict(constants(variant.mode, variant.taps, variant.shared, math.gcd(8, channels), variant.dtype))
+    shape = (variant.heads, variant.shared, variant.taps, variant.taps // 2)
+    fixed = dict(constants(variant.backward, variant.mode, *shape, math.gcd(8, channels), variant.dtype))
     options = {name: fixed.pop(name) for name in OPTIONS}
     absent = () if variant.mode == "talk" else ("right_ptr", "dright_ptr")
     fixed |= {name: None for name in absent if name in kernel.arg_names}
@@ -86,7 +87,7 @@ def compiled(variant: Variant) -> dict[str, Any]:
         else:
             signature[name] = "fp32" if name == "scale" else "i32"
         step = name.endswith("_step") and channels % 16 == 0
-        if signature[name][0] == "*" or step or (name == "R" and variant.shared % 16 == 0):
+        if signature[name][0] == "*" or step:
             hints[(number,)] = [["tt.divisibility", 16]]
     constexprs = {(kernel.arg_names.index(name),): value for name, value in fixed.items()}
     source = ASTSource(kernel, signature, constexprs, hints)

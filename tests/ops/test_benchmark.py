@@ -31,6 +31,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     module = importlib.import_module("kernels")
     monkeypatch.setattr(module, "copy_ms", lambda size: 0.5)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     found = {"memory": 1, "launches": 2, "call_ms": 1.0, "loop_ms": 1.0, "captured": True}
     found |= {"ms": 1.0, "ms_low": 1.0, "ms_high": 1.0}
 
