@@ -29,7 +29,7 @@ def graphed(call: Call) -> Call:
     except Exception:
         # PyTorch leaves a broken capture's stream and pool in use; then it can neither capture nor free memory again.
         torch.cuda.set_stream(here)
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(AttributeError, RuntimeError):
             torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
         raise
     return graph.replay
