@@ -79,14 +79,18 @@ class Checkpoint:
         return model.to(device).eval()
 
 
-def restore(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
-    """Load weights into a model built from the same configuration."""
+def restore(model: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
+    """Load weights into a model built from the same configuration.
+
+    Args:
+        origin: what they are of, for who is told that they do not fit.
+    """
     expected = {name: tuple(p.shape) for name, p in named_weights(model).items()}
     found = {name: tuple(t.shape) for name, t in weights.items()}
     if expected != found:
         name = min(k for k in expected.keys() | found.keys() if expected.get(k) != found.get(k))
         raise LiteNmtError(
-            f"{folder} does not fit its configuration: {name} is {found.get(name, 'missing')}, "
+            f"{origin} does not fit its configuration: {name} is {found.get(name, 'missing')}, "
             f"expected {expected.get(name, 'nothing')}."
         )
     with torch.no_grad():
