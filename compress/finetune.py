@@ -17,10 +17,10 @@ from torch import Tensor
 
 from lite_nmt.compress.kmeans import Book, Floats, stored
 from lite_nmt.compress.simulate import train_in_int8
-from lite_nmt.compress.weights import Weights, numbers, restore
+from lite_nmt.compress.weights import Weights, numbers
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.models.checkpoint import Checkpoint, named_weights
+from lite_nmt.models.checkpoint import Checkpoint, named_weights, restore
 from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
 from lite_nmt.train.translation import TranslationTrainer

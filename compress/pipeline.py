@@ -13,8 +13,9 @@ from lite_nmt.compress.int8 import Plain, Rows, quantize_rows
 from lite_nmt.compress.kmeans import INITS, MAX_BITS, MIN_BITS, make_book
 from lite_nmt.compress.packing import Packed, Stored, pack, unpack
 from lite_nmt.compress.prune import matrices, prune
-from lite_nmt.compress.weights import Weights, numbers, restore
+from lite_nmt.compress.weights import Weights, numbers
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.models.checkpoint import restore
 from lite_nmt.models.translation import TranslationModel
 
 SCOPES, SHARES = ("layer", "global"), ("tensor", "layer")

@@ -8,10 +8,9 @@ import torch
 
 from lite_nmt.compress.kmeans import Floats
 from lite_nmt.compress.simulate import round_inputs
-from lite_nmt.compress.weights import restore
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.evaluate.pairs import greedy, negative_log_likelihood, quality
-from lite_nmt.models.checkpoint import Checkpoint
+from lite_nmt.models.checkpoint import Checkpoint, restore
 
 
 class Validation:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
-import torch
-
 from lite_nmt.compress.kmeans import Floats
-from lite_nmt.models import checkpoint
+from lite_nmt.models.checkpoint import named_weights
 from lite_nmt.models.translation import TranslationModel
 
 Weights = dict[str, Floats]
@@ -16,9 +11,4 @@ Weights = dict[str, Floats]
 
 def numbers(model: TranslationModel) -> Weights:
     """By name; on the CPU they are the model's own memory."""
-    return {name: parameter.detach().cpu().numpy() for name, parameter in checkpoint.named_weights(model).items()}
-
-
-def restore(model: TranslationModel, weights: Mapping[str, Floats], origin: Path | str) -> None:
-    """As :func:`lite_nmt.models.checkpoint.restore`, of numpy arrays."""
-    checkpoint.restore(model, {name: torch.from_numpy(tensor) for name, tensor in weights.items()}, origin)
+    return {name: parameter.detach().cpu().numpy() for name, parameter in named_weights(model).items()}

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from lite_nmt.compress import packing
 from lite_nmt.compress.packing import Packed
 from lite_nmt.config import Config, from_dict
+from lite_nmt.data.encoded import Array
 from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import is_bundle
@@ -79,7 +80,7 @@ class Checkpoint:
         return model.to(device).eval()
 
 
-def restore(model: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
+def restore(model: nn.Module, weights: Mapping[str, Tensor | Array], origin: Path | str) -> None:
     """Load weights into a model built from the same configuration.
 
     Args:
@@ -95,7 +96,7 @@ def restore(model: nn.Module, weights: Mapping[str, Tensor], origin: Path | str)
         )
     with torch.no_grad():
         for name, parameter in named_weights(model).items():
-            parameter.copy_(weights[name])
+            parameter.copy_(torch.as_tensor(weights[name]))
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from torch.func import functional_call
 from lite_nmt.compress.finetune import FineTuner, keep_zeros, share, sum_by_code
 from lite_nmt.compress.kmeans import Book, make_book
 from lite_nmt.compress.prune import matrices, prune
-from lite_nmt.compress.weights import Weights, restore
+from lite_nmt.compress.weights import Weights
 from lite_nmt.data.batches import batches
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import PAD
@@ -48,7 +48,7 @@ def trainer(trained: Path, data: Encoded, pruned: Weights, tmp_path: Path) -> Tr
     config = dataclasses.replace(saved.config, train=dataclasses.replace(saved.config.train, clip=0.0))
     run = Processes(CPU), Metrics(tmp_path, first=False)
     trainer = TranslationTrainer(config, saved.languages, saved.vocabulary, data, None, tmp_path, *run)
-    restore(trainer.model, pruned, "a test")
+    checkpoint.restore(trainer.model, pruned, "a test")
     return trainer
 
 
@@ -61,7 +61,7 @@ def tuner(trained: Path, data: Encoded, steps: int = 20) -> FineTuner:
 
 
 def loss(trainer: TranslationTrainer, weights: Weights, data: Encoded) -> float:
-    restore(trainer.model, weights, "a test")
+    checkpoint.restore(trainer.model, weights, "a test")
     trainer.model.eval()
     return negative_log_likelihood(trainer.model, data, trainer.recipe.batch_tokens)
 
