@@ -21,7 +21,7 @@ from machine import machine
 from lite_nmt.compress.kmeans import Codes, make_book
 from lite_nmt.compress.packing import encode
 from lite_nmt.compress.prune import matrices, prune
-from lite_nmt.compress.validation import numbers
+from lite_nmt.compress.weights import numbers
 from lite_nmt.models import checkpoint
 
 LEAST = {"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}  # no context: codes have no neighbours

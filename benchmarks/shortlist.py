@@ -21,9 +21,9 @@ import torch
 from machine import machine
 from torch import Tensor
 
-from lite_nmt.compress.validation import need_pairs
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.corpus import read_lines
+from lite_nmt.data.pairs import need_pairs
 from lite_nmt.data.vocabulary import EOS
 from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.decode.translator import Translator

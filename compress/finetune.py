@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lite_nmt.compress.kmeans import Book, Floats, stored
 from lite_nmt.compress.simulate import train_in_int8
+from lite_nmt.compress.weights import Weights, numbers
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.checkpoint import Checkpoint, named_weights, restore
@@ -24,22 +25,17 @@ from lite_nmt.train.metrics import Metrics
 from lite_nmt.train.processes import Processes
 from lite_nmt.train.translation import TranslationTrainer
 
-Weights = dict[str, Floats]
-
 
 class FineTuner:
     """Fine-tunes weights of one model on the data that it was trained on."""
 
-    def __init__(
-        self, saved: Checkpoint, train: Encoded, valid: Encoded | None, steps: int, lr: float, device: torch.device
-    ) -> None:
+    def __init__(self, saved: Checkpoint, train: Encoded, steps: int, lr: float, device: torch.device) -> None:
         """
         Args:
-            valid: measured once, at the end, where there is any.
             steps: updates of each fine-tuning.
             lr: peak of one cosine.
         """
-        self.saved, self.train, self.valid, self.device = saved, train, valid, device
+        self.saved, self.train, self.device = saved, train, device
         recipe = dataclasses.replace(
             saved.config.train,
             steps=steps,
@@ -47,8 +43,6 @@ class FineTuner:
             schedule="cosine",
             warmup=steps // 10,
             precision="fp32",
-            valid_every=steps,
-            valid_bleu=False,
             finish="last",
             stop_on="none",
         )
@@ -93,12 +87,12 @@ class FineTuner:
                 self.saved.languages,
                 self.saved.vocabulary,
                 self.train,
-                self.valid,
+                None,
                 run,
                 Processes(self.device),
                 Metrics(run),
             )
-            restore(trainer.model, {k: torch.from_numpy(w) for k, w in weights.items()}, self.saved.folder)
+            restore(trainer.model, weights, self.saved.folder)
             constrain(trainer)
             trainer.metrics.log_every = self.config.train.log_every
             try:
@@ -106,7 +100,7 @@ class FineTuner:
             except LiteNmtError as error:  # it advises on a training that can be resumed
                 lr = self.config.train.lr
                 raise LiteNmtError(f"fine-tuning diverged at a learning rate of {lr:g}; take a lower one.") from error
-        return {name: p.detach().cpu().numpy() for name, p in named_weights(trainer.model).items()}
+        return numbers(trainer.model)
 
 
 class _Unsaved(TranslationTrainer):

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from lite_nmt.compress.units import Group, Weights, only_layers
 from lite_nmt.config import Config
-from lite_nmt.data.batches import Batch, batches, sorted_batches
+from lite_nmt.data.batches import batches, sorted_batches
 from lite_nmt.data.encoded import Encoded
-from lite_nmt.data.vocabulary import PAD
-from lite_nmt.models.checkpoint import named_weights
+from lite_nmt.evaluate.pairs import negative_log_likelihood
+from lite_nmt.models.checkpoint import restore
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.train.loss import linear_cross_entropy
+from lite_nmt.train.loss import translation_loss
 
 BATCH_TOKENS = 2048
 
@@ -68,14 +68,15 @@ class LossIncrease:
         """One pass forward and back over the pairs."""
         model = _model(config, weights).requires_grad_(False)
         found = [torch.zeros(group.units if group.kind == "heads" else group.channels) for group in among]
-        for batch in self.batches():
+        for indices in sorted_batches(self.pairs, BATCH_TOKENS):
+            batch = batches(self.pairs, indices)
             gates = [torch.ones(len(batch.source), 1, group.channels, requires_grad=True) for group in among]
             hooks = [
                 model.get_submodule(f"{group.module}.out").register_forward_pre_hook(_gating(gate))
                 for group, gate in zip(among, gates, strict=True)
             ]
             with torch.enable_grad():
-                slopes = torch.autograd.grad(_loss(model, batch), gates)
+                slopes = torch.autograd.grad(translation_loss(model, batch)[0], gates)
             for hook in hooks:
                 hook.remove()
             for group, score, slope in zip(among, found, slopes, strict=True):
@@ -88,15 +89,10 @@ class LossIncrease:
         rest = ([j for j in every if j != i] for i in every)
         return [self.loss(*only_layers(config, weights, side, kept)) for kept in rest] if len(every) > 1 else [0.0]
 
-    @torch.no_grad()
     def loss(self, config: Config, weights: Weights) -> float:
         """Nats over all target tokens."""
-        model = _model(config, weights)
-        return sum(float(_loss(model, batch)) for batch in self.batches())
-
-    def batches(self) -> list[Batch]:
-        """The pairs, padded."""
-        return [batches(self.pairs, indices) for indices in sorted_batches(self.pairs, BATCH_TOKENS)]
+        found = negative_log_likelihood(_model(config, weights), self.pairs, BATCH_TOKENS)
+        return found * len(self.pairs.target)
 
 
 def _gating(gate: Tensor) -> Any:
@@ -108,13 +104,5 @@ def _gating(gate: Tensor) -> Any:
 
 def _model(config: Config, weights: Weights) -> TranslationModel:
     model = TranslationModel(config).eval()
-    with torch.no_grad():
-        for name, parameter in named_weights(model).items():
-            parameter.copy_(weights[name])
+    restore(model, weights, "the pruned model")
     return model
-
-
-def _loss(model: TranslationModel, batch: Batch) -> Tensor:
-    hidden = model(batch.source, batch.keep, batch.target)
-    real = batch.labels != PAD
-    return linear_cross_entropy(hidden[real], model.project.weight, batch.labels[real])[0]

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
-from lite_nmt.compress.finetune import FineTuner, Weights
+from lite_nmt.compress.finetune import FineTuner
 from lite_nmt.compress.int8 import Plain, Rows, quantize_rows
 from lite_nmt.compress.kmeans import INITS, MAX_BITS, MIN_BITS, make_book
 from lite_nmt.compress.packing import Packed, Stored, pack, unpack
 from lite_nmt.compress.prune import matrices, prune
+from lite_nmt.compress.weights import Weights, numbers
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.models.checkpoint import named_weights
+from lite_nmt.models.checkpoint import restore
 from lite_nmt.models.translation import TranslationModel
 
 SCOPES, SHARES = ("layer", "global"), ("tensor", "layer")
@@ -34,7 +34,6 @@ class CompressConfig:
         scope: whether ``prune`` holds for each tensor, or for all together.
         share: which weights share a codebook: those of a tensor, or those of a layer that have the same bits.
         init: where k-means starts: ``linear``, ``density`` or ``random``.
-        seed: for ``random``.
         int8: plain int8 by rows in place of codebooks, to be computed in int8; biases, norms and taps stay float32.
     """
 
@@ -45,7 +44,6 @@ class CompressConfig:
     scope: str = "layer"
     share: str = "tensor"
     init: str = "linear"
-    seed: int = 0
     int8: bool = False
 
     def __post_init__(self) -> None:
@@ -137,7 +135,7 @@ def compress(
     Raises:
         LiteNmtError: the weights hold NaN, or the settings name a layer that there is not.
     """
-    weights: Weights = {name: p.detach().cpu().numpy() for name, p in named_weights(model).items()}
+    weights = numbers(model)
     for name, tensor in weights.items():
         if not np.isfinite(tensor).all():
             raise LiteNmtError(f"{name} holds NaN or infinite weights; compress another checkpoint.")
@@ -160,7 +158,7 @@ def compress(
 
     sharing = {name: (layer_of(name) if config.share == "layer" else name, bits[name]) for name in names}
     books = [
-        make_book({name: weights[name] for name in together}, bits[together[0]], config.init, config.seed)
+        make_book({name: weights[name] for name in together}, bits[together[0]], config.init)
         for together in _grouped(sharing)
     ]
     for book in books:
@@ -171,7 +169,7 @@ def compress(
         watch(Stage("codebooks, fine-tuned", dict(weights), whole | bits))
 
     vectors = {name: tensor for name, tensor in weights.items() if name not in bits}
-    books.append(make_book(vectors, VECTOR_BITS, config.init, config.seed))
+    books.append(make_book(vectors, VECTOR_BITS, config.init))
     return _finish(model, books, dict.fromkeys(weights, VECTOR_BITS) | bits, watch)
 
 
@@ -201,9 +199,7 @@ def _finish(
 ) -> Packed:
     packed = pack(books)
     read = _weights(unpack(packed.content, packed.expanded_bytes, "the packed model"))
-    with torch.no_grad():
-        for name, parameter in named_weights(model).items():
-            parameter.copy_(torch.from_numpy(read[name]))
+    restore(model, read, "the packed model")
     watch(Stage("packed", read, bits, int8))
     return packed
 

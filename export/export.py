@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from lite_nmt.compress.validation import first
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.decode.engine import Engine
 from lite_nmt.decode.pytorch import PyTorchEngine
@@ -132,24 +131,28 @@ def measure(
     if check_logits:
         say(f"scores differ by at most {check_logits():.1g}")
     if exact:
-        some = parity.sources(first(pairs, COMPARED)) if pairs else None
-        some = some or parity.made_up(model, COMPARED, np.random.default_rng(2))
+        if pairs:
+            some = [pairs.pair(i)[0] for i in range(min(COMPARED, len(pairs)))]
+        else:
+            some = parity.made_up(model, COMPARED, np.random.default_rng(2))
         parity.check_translations(reference, engine, opened, some)
         say(f"{len(some)} translations agree")
     if not pairs:
         return {}
-    found = parity.translate_pairs(engine, opened, pairs, say)
+    measure, name = ("rougeL", "ROUGE-L") if opened.config.task == "summarize" else ("bleu", "BLEU")
+    found = parity.quality(engine, opened, pairs, say)
+    value = found.measures[measure]
     if not exact:
-        whole = parity.translate_pairs(reference, opened, pairs, say)
-        if found.value < whole.value - parity.LOSS:
+        whole = parity.quality(reference, opened, pairs, say).measures[measure]
+        if value < whole - parity.LOSS:
             raise LiteNmtError(
-                f"the bundle loses {whole.value - found.value:.2f} {found.measure} on {len(pairs)} validation pairs "
-                f"({found.value:.2f} after {whole.value:.2f}), more than {parity.LOSS:g}; nothing was written. A "
-                "checkpoint can be fine-tuned for int8 by lite-nmt compress --int8, and a shortlist be longer."
+                f"the bundle loses {whole - value:.2f} {name} on {len(pairs)} validation pairs ({value:.2f} after "
+                f"{whole:.2f}), more than {parity.LOSS:g}; nothing was written. A checkpoint can be fine-tuned for "
+                "int8 by lite-nmt compress --int8, and a shortlist be longer."
             )
     return {
-        found.measure.lower(): {
-            "value": round(found.value, 2),
+        name.lower(): {
+            "value": round(value, 2),
             "sentences": len(pairs),
             "split": "valid",
             "beam": opened.config.decode.beam,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,11 @@ from lite_nmt.data.vocabulary import BOS, EOS, PAD
 from lite_nmt.decode.engine import Engine, pad
 from lite_nmt.decode.hypothesis import Hypothesis
 from lite_nmt.decode.pytorch import PyTorchEngine
+from lite_nmt.decode.segments import parts
+from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
-from lite_nmt.evaluate.score import score
+from lite_nmt.evaluate.pairs import Quality
+from lite_nmt.evaluate.pairs import quality as evaluate
 from lite_nmt.export.bundle import Bundle
 from lite_nmt.export.graphs import beamed, flat, reorder
 from lite_nmt.export.runtime import ENCODER, STEP, OnnxEngine
@@ -25,17 +27,9 @@ from lite_nmt.models.translation import TranslationModel
 LOGITS = 1e-4  # float32: the most that a score before softmax may differ
 TIE = 1e-4  # nats: hypotheses nearer than this are in no order that rounding keeps
 LOSS = 0.3  # of BLEU or ROUGE-L: the most that int8 may lose
-BATCH = 32
+BATCH, BATCH_TOKENS = 32, 1024
+SAID = 256  # sentences from one word on progress to the next
 LIMIT = 40  # tokens of a made-up source
-
-
-@dataclass(frozen=True)
-class Quality:
-    """What translations are worth, or summaries: BLEU or ROUGE-L out of 100."""
-
-    measure: str
-    value: float
-    signature: str
 
 
 def check_logits(model: TranslationModel, engine: OnnxEngine, rounds: int = 3, steps: int = 5) -> float:
@@ -99,9 +93,13 @@ def check_translations(
 ) -> None:
     """Greedy and beam search say the same as PyTorch's, unless the model holds two translations for equally good.
 
+    Args:
+        sources: closed by the end marker; long ones are searched in parts, as lines are translated.
+
     Raises:
         LiteNmtError: they do not; the first sentence is shown.
     """
+    sources, _ = parts(sources, bundle.config, bundle.vocabulary)
     for beam in sorted({1, max(bundle.config.decode.beam, 2)}):
         decode = dataclasses.replace(bundle.config.decode, beam=beam)
         for start in range(0, len(sources), BATCH):
@@ -121,32 +119,16 @@ def _disagreement(bundle: Bundle, source: Sequence[int], ours: Hypothesis, their
     )
 
 
-def translate_pairs(engine: Engine, bundle: Bundle, pairs: Encoded, say: Callable[[str], None]) -> Quality:
+def quality(engine: Engine, bundle: Bundle, pairs: Encoded, say: Callable[[str], None]) -> Quality:
     """Score an engine on validation pairs, with the bundle's own search settings."""
-    given = sources(pairs)
-    references = [bundle.vocabulary.decode(list(map(int, pairs.target[a:b]))) for a, b in _spans(pairs.target_starts)]
-    order = sorted(range(len(given)), key=lambda i: -len(given[i]))
-    texts = [""] * len(given)
-    for start in range(0, len(order), BATCH):
-        rows = order[start : start + BATCH]
-        found = engine.search([given[i] for i in rows], bundle.config.decode, 1)
-        for i, [best] in zip(rows, found, strict=True):
-            texts[i] = bundle.vocabulary.decode(list(best.tokens))
-        if start // BATCH % 8 == 7 or start + len(rows) == len(order):
-            say(f"translated {start + len(rows)} of {len(order)} validation sentences")
-    if bundle.config.task == "summarize":
-        from lite_nmt.evaluate.rouge import rouge
+    model, done = Translator(bundle.config, bundle.vocabulary, engine, bundle.languages), 0
 
-        summaries = rouge(texts, references)
-        return Quality("ROUGE-L", summaries.measures["rougeL"].value, summaries.signature)
-    scores = score(texts, references)
-    return Quality("BLEU", scores.bleu, scores.bleu_signature)
+    def write(sources: Sequence[Sequence[int]]) -> list[str]:
+        nonlocal done
+        texts = [best.text for best, *_ in model.candidates(sources, bundle.config.decode)]
+        before, done = done, done + len(sources)
+        if done == len(pairs) or done // SAID > before // SAID:
+            say(f"translated {done} of {len(pairs)} validation sentences")
+        return texts
 
-
-def sources(pairs: Encoded) -> list[list[int]]:
-    """The source sides, closed by EOS."""
-    return [pairs.source[a:b].tolist() for a, b in _spans(pairs.source_starts)]
-
-
-def _spans(starts: np.ndarray) -> list[tuple[int, int]]:
-    return list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+    return evaluate(write, pairs, bundle.vocabulary, bundle.config.task, BATCH_TOKENS)

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import safetensors
-import safetensors.numpy
 
 from lite_nmt.data.encoded import Array, Encoded
 from lite_nmt.data.vocabulary import EOS, PAD
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 Ids = np.ndarray[tuple[int, ...], np.dtype[np.int32]]
 Links = tuple[Array, Array]  # source type * target types + target type, ascending; how often each
 
-CONTENTS = {"frequent", "table"}
 BATCH_TOKENS = 8192
 LEAST = 0.01  # attention that counts; most of the entries are below and hardly matter
 PENDING = 2**22  # entries to hold before equal ones are added up
@@ -62,43 +58,6 @@ class Shortlist:
     def bytes(self) -> int:
         """Of both arrays."""
         return self.frequent.nbytes + self.table.nbytes
-
-    def save(self, path: Path) -> None:
-        """Write a safetensors file."""
-        safetensors.numpy.save_file({"frequent": self.frequent, "table": self.table}, path)
-
-    @classmethod
-    def load(cls, path: Path, source_types: int, target_types: int) -> Shortlist:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            LiteNmtError: it cannot be read, or does not fit vocabularies of these sizes.
-        """
-        try:
-            found = safetensors.numpy.load_file(path)
-        except OSError as error:
-            raise LiteNmtError(f"cannot read {path}: {error.strerror or error}.") from error
-        except safetensors.SafetensorError as error:
-            raise LiteNmtError(f"{path} is not a whole safetensors file: {error}.") from error
-        if found.keys() != CONTENTS or any(array.dtype != np.int32 for array in found.values()):
-            raise LiteNmtError(f"{path} is no shortlist; build it again.")
-        frequent, table = found["frequent"], found["table"]
-        if frequent.ndim != 1 or table.ndim != 2 or len(table) != source_types:
-            raise LiteNmtError(
-                f"{path} has arrays of {list(frequent.shape)} and {list(table.shape)}; a shortlist for {source_types} "
-                "source types is needed, build it again."
-            )
-        for ids in (frequent, table):
-            if ids.size and not EOS <= ids.min() <= ids.max() < target_types:
-                raise LiteNmtError(
-                    f"{path} names target types {ids.min()} to {ids.max()}; those of the vocabulary are {EOS} to "
-                    f"{target_types - 1}, build it again."
-                )
-        if EOS not in frequent:
-            raise LiteNmtError(f"{path} does not allow the end marker; build it again.")
-        if (table[PAD] != EOS).any():  # a translation would then depend on the rest of its batch
-            raise LiteNmtError(f"{path} translates padding; build it again.")
-        return cls(frequent, table)
 
 
 def build(

@@ -26,11 +26,13 @@ def mark(number: int) -> None:
 
 def subject(kind: str, path: str, beam: str | None = None) -> Callable[[str], str]:
     """One of ``worker.py``'s engines, with one thread; ``beam`` is a number, the model's own if None."""
-    from lite_nmt.bench.worker import KINDS
+    from lite_nmt.bench.worker import KINDS, texts
 
     engine = KINDS[kind](path, 1)
-    decode = engine.decode if beam is None else dataclasses.replace(engine.decode, beam=int(beam))
-    return lambda line: engine.text(engine.translate(engine.sources([line]), decode)[0])
+    decode = engine.config.decode
+    if beam is not None:
+        decode = dataclasses.replace(decode, beam=int(beam))
+    return lambda line: texts(engine, [line], 1, decode)[0]
 
 
 def main() -> None:

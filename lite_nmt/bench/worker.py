@@ -14,18 +14,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from lite_nmt.config import DecodeConfig
+from lite_nmt.config import Config, DecodeConfig, from_dict
 from lite_nmt.data.lines import clean
+from lite_nmt.data.vocabulary import TARGET_FILE, Vocabulary
+from lite_nmt.decode.segments import join, parts
+from lite_nmt.errors import LiteNmtError
 
 
 class Subject(Protocol):
-    """What is measured: token numbers in, token numbers out; ``decode`` is how it likes to search."""
+    """What is measured: token numbers in, closed by the end marker, and token numbers out."""
 
-    decode: DecodeConfig
-
-    def sources(self, lines: Sequence[str]) -> list[list[int]]:
-        """Token numbers of text, in this engine's vocabulary."""
-        ...
+    config: Config
+    vocabulary: Vocabulary
 
     def translate(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[list[int]]:
         """One batch."""
@@ -35,10 +35,6 @@ class Subject(Protocol):
         """Run the encoder alone on one sentence; false where the engine has no such call."""
         ...
 
-    def text(self, tokens: list[int]) -> str:
-        """Target text."""
-        ...
-
 
 class Lite:
     """A bundle, or a checkpoint in PyTorch."""
@@ -46,54 +42,41 @@ class Lite:
     def __init__(self, path: str, threads: int) -> None:
         from lite_nmt.decode.translator import Translator
 
-        self.translator = Translator.load(path, threads=threads)
-        self.decode = self.translator.config.decode
-        self.translator.engine.search([[3]], dataclasses.replace(self.decode, min_length=0, max_length=1), 1)
-
-    def sources(self, lines: Sequence[str]) -> list[list[int]]:
-        return self.translator.vocabulary.encode_source(lines)
+        translator = Translator.load(path, threads=threads)
+        self.config, self.vocabulary, self.engine = translator.config, translator.vocabulary, translator.engine
+        self.engine.search([[3]], dataclasses.replace(self.config.decode, min_length=0, max_length=1), 1)
 
     def translate(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[list[int]]:
-        return [list(best.tokens) for [best] in self.translator.engine.search(sources, decode, 1)]
+        return [list(best.tokens) for [best] in self.engine.search(sources, decode, 1)]
 
     def encode(self, source: list[int]) -> bool:
-        encode = getattr(self.translator.engine, "encode", None)
+        encode = getattr(self.engine, "encode", None)
         if encode is None:
             return False
         encode([source])
         return True
 
-    def text(self, tokens: list[int]) -> str:
-        return clean(self.translator.vocabulary.decode(tokens))
-
 
 class Peer:
     """A Transformer in CTranslate2; ``path`` is ``FOLDER:COMPUTE_TYPE``, and the folder holds the converted ``model``,
-    our vocabulary, and ``decode.json``, the checkpoint's search settings."""
+    our vocabulary, and ``config.json``, the checkpoint's configuration."""
 
     def __init__(self, path: str, threads: int) -> None:
         from lite_nmt.bench.ctranslate2 import CTranslate2Model
-        from lite_nmt.data.vocabulary import TARGET_FILE, Vocabulary
 
         # It imports PyTorch for its converters where there is one; to run a model it needs none, and no memory for it.
         sys.modules["torch"] = None  # type: ignore[assignment]
         name, _, compute = path.rpartition(":")
         folder = Path(name)
         self.vocabulary = Vocabulary.load(folder, joint=not (folder / TARGET_FILE).exists())
-        self.decode = DecodeConfig(**json.loads((folder / "decode.json").read_text()))
+        self.config = from_dict(Config, json.loads((folder / "config.json").read_text()))
         self.model = CTranslate2Model.load(folder / "model", compute, threads)
 
-    def sources(self, lines: Sequence[str]) -> list[list[int]]:
-        return [ids[:-1] for ids in self.vocabulary.encode_source(lines)]
-
     def translate(self, sources: Sequence[list[int]], decode: DecodeConfig) -> list[list[int]]:
-        return self.model.translate(sources, decode, len(sources))
+        return self.model.translate([source[:-1] for source in sources], decode, len(sources))
 
     def encode(self, source: list[int]) -> bool:
         return False
-
-    def text(self, tokens: list[int]) -> str:
-        return clean(self.vocabulary.decode(tokens))
 
 
 KINDS: dict[str, Callable[[str, int], Subject]] = {"lite": Lite, "ctranslate2": Peer}
@@ -104,17 +87,20 @@ def main() -> None:
     kind, path, threads = sys.argv[1:]
     start = time.perf_counter()
     subject = KINDS[kind](path, int(threads))
-    decode = subject.decode
+    decode = subject.config.decode
     _say(
         {"load_s": time.perf_counter() - start, "rss": _memory("VmRSS"), "torch": sys.modules.get("torch") is not None}
     )
+    lines: list[str] = []
     sources: list[list[int]] = []
     for line in sys.stdin:
         asked = json.loads(line)
         match asked["do"]:
             case "prepare":
-                decode = dataclasses.replace(decode, **asked["decode"])
-                sources = subject.sources(asked["lines"])
+                decode, lines = dataclasses.replace(decode, **asked["decode"]), asked["lines"]
+                sources, _ = _read(subject, lines)
+                if not sources:
+                    raise LiteNmtError("all lines are blank; there is nothing to translate.")
                 _say({})
             case "translate":
                 found, spent = _timed(lambda: _batched(subject, sources, asked["batch"], decode))  # noqa: B023
@@ -124,10 +110,21 @@ def main() -> None:
                 _, spent = _timed(lambda: [subject.encode(source) for source in sources])  # noqa: B023
                 _say(spent if known else {})
             case "text":
-                _say({"text": [subject.text(tokens) for tokens in _batched(subject, sources, 32, decode)]})
+                _say({"text": texts(subject, lines, 32, decode)})
             case "end":
                 _say({"peak": _memory("VmHWM")})
                 return
+
+
+def texts(subject: Subject, lines: Sequence[str], size: int, decode: DecodeConfig) -> list[str]:
+    """The translations of lines, long ones in parts as ``lite-nmt translate`` has them."""
+    sources, runs = _read(subject, lines)
+    found = [clean(subject.vocabulary.decode(tokens)) for tokens in _batched(subject, sources, size, decode)]
+    return [join([found[part] for part, _ in run]) for run in runs]
+
+
+def _read(subject: Subject, lines: Sequence[str]) -> tuple[list[list[int]], list[list[tuple[int, int]]]]:
+    return parts(subject.vocabulary.encode_source(lines), subject.config, subject.vocabulary)
 
 
 def _batched(subject: Subject, sources: Sequence[list[int]], size: int, decode: DecodeConfig) -> list[list[int]]:

@@ -200,7 +200,6 @@ def _entries(args: argparse.Namespace, scratch: Path, pytorch: bool) -> list[Ent
 
 def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = True) -> list[Entry]:
     """What a target is measured as: itself, and where asked for in CTranslate2."""
-    import dataclasses
     import json
 
     from lite_nmt.bench.host import Entry, folder_bytes
@@ -224,7 +223,7 @@ def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = Tru
             vocabulary = checkpoint.load(Path(target)).vocabulary.files()
             for file, content in vocabulary.items():
                 (folder / file).write_bytes(content)
-            (folder / "decode.json").write_text(json.dumps(dataclasses.asdict(config.decode)))
+            (folder / "config.json").write_text(json.dumps(config.to_dict()))
             name = f"{Path(target).name}, CTranslate2 {compute}"
             size = folder_bytes(folder / "model") + sum(map(len, vocabulary.values()))
             entries.append(Entry(name, "ctranslate2", f"{folder}:{compute}", size, mult_adds, config.task))

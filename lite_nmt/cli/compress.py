@@ -152,7 +152,8 @@ def _compress(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int
     from lite_nmt.compress.allocate import apply
     from lite_nmt.compress.pipeline import Stage, compress
     from lite_nmt.compress.sensitivity import Curves
-    from lite_nmt.compress.validation import Validation, find_pairs, need_pairs
+    from lite_nmt.compress.validation import Validation
+    from lite_nmt.data.pairs import find_pairs, need_pairs
     from lite_nmt.models import checkpoint
     from lite_nmt.models.device import device
 
@@ -189,12 +190,12 @@ def _shorten(args: argparse.Namespace, saved: Checkpoint, plan: Plan, scratch: P
     import json
 
     from lite_nmt.compress.structured import save_structured
-    from lite_nmt.compress.validation import find_pairs, first
+    from lite_nmt.data.pairs import find_pairs
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
 
     pairs = find_pairs(saved, "train", args.data, scratch) if args.importance == "loss" else None
-    importance = importance_from(args, first(pairs, args.sentences) if pairs else None)
+    importance = importance_from(args, pairs and pairs.first(args.sentences))
     before, after = cost(saved.config), cost(save_structured(saved, plan, args.out, importance).config)
     if args.json:
         figures = {
@@ -228,10 +229,12 @@ def _measure(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int:
 
     from lite_nmt.compress.prune import matrices
     from lite_nmt.compress.sensitivity import JSON_FILE, measure
-    from lite_nmt.compress.validation import Validation, first, need_pairs, numbers
+    from lite_nmt.compress.validation import Validation
+    from lite_nmt.compress.weights import numbers
+    from lite_nmt.data.pairs import need_pairs
     from lite_nmt.models.device import device
 
-    pairs = first(need_pairs(saved, "valid", args.data, scratch), args.sentences)
+    pairs = need_pairs(saved, "valid", args.data, scratch).first(args.sentences)
     validation = Validation(saved, pairs, args.bleu, device(args.device))
     model = saved.model()
     curves = measure(numbers(model), matrices(model), validation, args.init, _say)
@@ -281,7 +284,7 @@ def _allocate(args: argparse.Namespace, saved: Checkpoint, curves: Curves, confi
     """What each layer bears within the target; nothing where there is none."""
     from lite_nmt.compress.allocate import allocate, within
     from lite_nmt.compress.prune import matrices
-    from lite_nmt.compress.validation import numbers
+    from lite_nmt.compress.weights import numbers
 
     model = saved.model()
     curves.check(numbers(model), matrices(model))
@@ -310,7 +313,7 @@ def _bytes(text: str) -> int:
 
 def _tuner(args: argparse.Namespace, saved: Checkpoint, scratch: Path, device: torch.device) -> FineTuner | None:
     from lite_nmt.compress.finetune import FineTuner
-    from lite_nmt.compress.validation import need_pairs
+    from lite_nmt.data.pairs import need_pairs
     from lite_nmt.errors import LiteNmtError
 
     if not args.finetune_steps:
@@ -318,4 +321,4 @@ def _tuner(args: argparse.Namespace, saved: Checkpoint, scratch: Path, device: t
     rate = saved.config.train.lr / 3 if args.finetune_lr is None else args.finetune_lr
     if not 0 < rate <= 100:
         raise LiteNmtError(f"--finetune-lr is {rate:g}; it must be above 0 and at most 100.")
-    return FineTuner(saved, need_pairs(saved, "train", args.data, scratch), None, args.finetune_steps, rate, device)
+    return FineTuner(saved, need_pairs(saved, "train", args.data, scratch), args.finetune_steps, rate, device)

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     import json
     import tempfile
 
-    from lite_nmt.compress.validation import find_pairs, first, need_pairs
+    from lite_nmt.data.pairs import find_pairs, need_pairs
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.export.bundle import check_out
     from lite_nmt.export.export import export
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
             _say("aligning the training side")
             shortlist = build(saved, need_pairs(saved, "train", args.data, Path(scratch)), args.shortlist)
-        pairs = pairs and first(pairs, args.sentences)
+        pairs = pairs and pairs.first(args.sentences)
         bundle = export(
             saved,
             args.out,

@@ -37,6 +37,16 @@ class Encoded:
         """Tokens of each sentence on both sides, EOS included."""
         return np.diff(self.source_starts), np.diff(self.target_starts)
 
+    def pair(self, i: int) -> tuple[list[int], list[int]]:
+        """Source and target of one pair."""
+        source, target = (slice(*starts[i : i + 2]) for starts in (self.source_starts, self.target_starts))
+        return self.source[source].tolist(), self.target[target].tolist()
+
+    def first(self, count: int) -> Encoded:
+        """The first ``count`` pairs, or all where there are fewer."""
+        source, target = self.source_starts[: count + 1], self.target_starts[: count + 1]
+        return Encoded(self.source[: source[-1]], source, self.target[: target[-1]], target, self.left_out)
+
     @classmethod
     def open(cls, folder: Path) -> Encoded:
         """Map what :func:`encode` wrote."""

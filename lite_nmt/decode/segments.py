@@ -4,11 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lite_nmt.config import Config
+from lite_nmt.data.vocabulary import EOS, Vocabulary
+
 _WIDE_ENDS = tuple("。！？")  # no space follows these
 _ENDS = (*".!?…", *_WIDE_ENDS)
 _CLOSERS = "\"'”’»)]"
 _WORD = "▁"  # SentencePiece's mark of a space before a piece
 _SHORTEST = 8  # pieces; what ends sooner is more often an abbreviation than a sentence
+
+
+def longest(config: Config) -> int:
+    """Pieces of a line that a model reads at once, the most seen in training; the end marker is not counted."""
+    return max(config.vocabulary.max_length - 1, 1)
+
+
+def parts(
+    sources: Sequence[Sequence[int]], config: Config, vocabulary: Vocabulary
+) -> tuple[list[list[int]], list[list[tuple[int, int]]]]:
+    """Lines as a model reads them: whole, in several parts, or the beginning alone where it summarises.
+
+    Args:
+        sources: token numbers of each line, closed by the end marker.
+
+    Returns:
+        All parts, closed likewise; and for each line its parts' numbers, with where in the line each starts. A blank
+        line has none.
+    """
+    limit = longest(config)
+    found: list[list[int]] = []
+    runs: list[list[tuple[int, int]]] = []
+    for tokens in sources:
+        ids = list(tokens[:-1])
+        if config.task == "summarize":
+            ids = ids[:limit]
+        cuts = split(vocabulary.source.id_to_piece(ids), limit) if ids else []
+        runs.append([(len(found) + i, cut.start) for i, cut in enumerate(cuts)])
+        found += [[*ids[cut], EOS] for cut in cuts]
+    return found, runs
+
+
+def join(texts: Sequence[str]) -> str:
+    """What the parts of a line came to, as one."""
+    return " ".join(text for text in texts if text)
 
 
 def split(pieces: Sequence[str], limit: int) -> list[slice]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
 from lite_nmt.config import Config, DecodeConfig
 from lite_nmt.data.lines import clean
-from lite_nmt.data.vocabulary import EOS, Vocabulary
+from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.decode.engine import Alignment, Engine
 from lite_nmt.decode.hypothesis import Hypothesis
-from lite_nmt.decode.segments import split
+from lite_nmt.decode.segments import join, longest, parts
 from lite_nmt.errors import LiteNmtError
 
 
@@ -87,13 +87,15 @@ class Translator:
         return cls(saved.config, saved.vocabulary, PyTorchEngine.load(saved, device, threads), saved.languages)
 
     @overload
-    def translate(self, lines: str, decode: DecodeConfig | None = None, batch_tokens: int = 4096) -> str: ...
+    def translate(  # type: ignore[overload-overlap]  # a text is an Iterable of texts too, but taken as one line
+        self, lines: str, decode: DecodeConfig | None = None, batch_tokens: int = 4096
+    ) -> str: ...
     @overload
     def translate(
-        self, lines: list[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+        self, lines: Iterable[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
     ) -> list[str]: ...
     def translate(
-        self, lines: str | list[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+        self, lines: Iterable[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
     ) -> str | list[str]:
         """The best translation of one line, or of each of several, in their order."""
         if isinstance(lines, str):
@@ -102,7 +104,7 @@ class Translator:
 
     def translate_all(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         decode: DecodeConfig | None = None,
         batch_tokens: int = 4096,
         nbest: int = 1,
@@ -122,30 +124,36 @@ class Translator:
                 by its beginning.
 
         Raises:
-            LiteNmtError: the settings contradict one another, or the model's scores are not numbers.
+            LiteNmtError: the lines are a text, the settings contradict one another, or the model's scores are not
+                numbers.
         """
+        if isinstance(lines, str):
+            raise LiteNmtError("lines is a text, and each letter would be a line; give a list, or call translate().")
         decode = self.config.decode if decode is None else decode
         texts = [clean(line) for line in lines]
-        tokens = [ids[:-1] for ids in self.vocabulary.encode_source(texts)] if texts else []
-        pieces = [tuple(self.vocabulary.source.id_to_piece(ids)) for ids in tokens]
-        limit = max(self.config.vocabulary.max_length - 1, 1)  # without the end marker
-        summarizes = self.config.task == "summarize"
+        tokens = self.vocabulary.encode_source(texts)
+        limit, summarizes = longest(self.config), self.config.task == "summarize"
         if summarizes and not decode.max_length:
             raise LiteNmtError("decode.max_length is 0; a model that summarises must be told how long it may write.")
-        parts: list[list[int]] = []
-        runs: list[list[tuple[int, int]]] = []  # of each line: part, and where in the line it starts
-        for ids, spelled in zip(tokens, pieces, strict=True):
-            cuts = [] if not ids else [slice(0, limit)] if summarizes else split(spelled, limit)
-            runs.append([(len(parts) + i, cut.start) for i, cut in enumerate(cuts)])
-            parts += [ids[cut] for cut in cuts]
-        if any(len(ids) > limit for ids in tokens):
+        if any(len(ids) - 1 > limit for ids in tokens):
             what = "summarised by their beginning" if summarizes else "translated in parts"
             warnings.warn(f"lines longer than {limit} pieces, the most seen in training, are {what}.", stacklevel=2)
-        found = self._search(parts, decode, batch_tokens, nbest, alignments)
-        return [
-            Translation(text, spelled, _join([found[part] for part, _ in run], [start for _, start in run]))
-            for text, spelled, run in zip(texts, pieces, runs, strict=True)
-        ]
+        pieces = [tuple(self.vocabulary.source.id_to_piece(ids[:-1])) for ids in tokens]
+        found = self.candidates(tokens, decode, batch_tokens, nbest, alignments)
+        return [Translation(*line) for line in zip(texts, pieces, found, strict=True)]
+
+    def candidates(
+        self,
+        sources: Sequence[Sequence[int]],
+        decode: DecodeConfig,
+        batch_tokens: int = 4096,
+        nbest: int = 1,
+        alignments: bool = False,
+    ) -> list[tuple[Candidate, ...]]:
+        """The same of token numbers, those of each line closed by the end marker."""
+        read, runs = parts(sources, self.config, self.vocabulary)
+        found = self._search(read, decode, batch_tokens, nbest, alignments)
+        return [_join([found[part] for part, _ in run], [start for _, start in run]) for run in runs]
 
     def _search(
         self,
@@ -156,8 +164,8 @@ class Translator:
         alignments: bool,
     ) -> list[list[Candidate]]:
         found: list[list[Candidate]] = [[] for _ in parts]
-        for batch in _batches([len(ids) + 1 for ids in parts], batch_tokens):
-            sources = [[*parts[i], EOS] for i in batch]
+        for batch in _batches([len(ids) for ids in parts], batch_tokens):
+            sources = [parts[i] for i in batch]
             hypotheses = self.engine.search(sources, decode, nbest)
             aligned = self.engine.align(sources, hypotheses) if alignments else None
             for row, i in enumerate(batch):
@@ -186,7 +194,7 @@ def _join(parts: Sequence[list[Candidate]], starts: Sequence[int]) -> tuple[Cand
             done += len(candidate.pieces)
         joined.append(
             Candidate(
-                text=" ".join(c.text for c in chosen if c.text),
+                text=join([c.text for c in chosen]),
                 score=sum(c.score for c in chosen),
                 logprob=sum(c.logprob for c in chosen),
                 pieces=tuple(piece for c in chosen for piece in c.pieces),

@@ -15,6 +15,7 @@ from lite_nmt.config import ModelConfig, StackConfig
 from lite_nmt.data.lines import clean
 from lite_nmt.data.vocabulary import BOS, EOS
 from lite_nmt.decode.pytorch import model_of
+from lite_nmt.decode.segments import longest
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models.translation import TranslationModel
@@ -106,7 +107,7 @@ def read(translator: Translator, model: str, sentence: str, target: str | None =
     if deepest > DEEPEST:
         raise LiteNmtError(f"{model} has {deepest} layers; at most {DEEPEST} can be drawn.")
     [source] = vocabulary.encode_source([clean(sentence)])
-    _check("sentence", source, min(LONGEST, max(translator.config.vocabulary.max_length - 1, 1)))
+    _check("sentence", source, min(LONGEST, longest(translator.config)))
     if target is None:
         [translation] = translator.translate_all([sentence])
         written = [*vocabulary.target.piece_to_id(list(translation.candidates[0].pieces)), EOS]

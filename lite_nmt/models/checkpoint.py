@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from lite_nmt.compress import packing
 from lite_nmt.compress.packing import Packed
 from lite_nmt.config import Config, from_dict
+from lite_nmt.data.encoded import Array
 from lite_nmt.data.vocabulary import SOURCE_FILE, TARGET_FILE, Vocabulary
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import is_bundle
@@ -79,19 +80,23 @@ class Checkpoint:
         return model.to(device).eval()
 
 
-def restore(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
-    """Load weights into a model built from the same configuration."""
+def restore(model: nn.Module, weights: Mapping[str, Tensor | Array], origin: Path | str) -> None:
+    """Load weights into a model built from the same configuration.
+
+    Args:
+        origin: what they are of, for who is told that they do not fit.
+    """
     expected = {name: tuple(p.shape) for name, p in named_weights(model).items()}
     found = {name: tuple(t.shape) for name, t in weights.items()}
     if expected != found:
         name = min(k for k in expected.keys() | found.keys() if expected.get(k) != found.get(k))
         raise LiteNmtError(
-            f"{folder} does not fit its configuration: {name} is {found.get(name, 'missing')}, "
+            f"{origin} does not fit its configuration: {name} is {found.get(name, 'missing')}, "
             f"expected {expected.get(name, 'nothing')}."
         )
     with torch.no_grad():
         for name, parameter in named_weights(model).items():
-            parameter.copy_(weights[name])
+            parameter.copy_(torch.as_tensor(weights[name]))
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from lite_nmt.data.vocabulary import PAD
+
 if TYPE_CHECKING:
+    from lite_nmt.data.batches import Batch
     from lite_nmt.models.language import LanguageModel
+    from lite_nmt.models.translation import TranslationModel
 
 CHUNK = 512  # positions at once; on a GPU at least
 GPU_SCORES = 2**26  # at once there, where a small chunk would leave most of the device idle
@@ -138,3 +142,23 @@ def language_loss(
     found = [linear_cross_entropy(*part, smoothing, dtype) for part in model.parts(hidden, labels)]
     loss, nll = (torch.stack(sums).sum() for sums in zip(*found, strict=True))
     return loss, nll
+
+
+def translation_loss(
+    model: TranslationModel,
+    batch: Batch,
+    smoothing: float = 0.0,
+    dtype: torch.dtype = torch.float32,
+    lesson: Lesson | None = None,
+) -> tuple[Tensor, Tensor]:
+    """:func:`linear_cross_entropy` of a batch of pairs.
+
+    Args:
+        dtype: of all products.
+    """
+    real = batch.labels != PAD
+    with torch.autocast(batch.source.device.type, dtype, enabled=dtype is not torch.float32):
+        hidden = model(batch.source, batch.keep, batch.target)
+    # In float16 the gradients of single scores would vanish here, before loss scaling could lift them.
+    exact = torch.float32 if dtype is torch.float16 else dtype
+    return linear_cross_entropy(hidden[real], model.project.weight, batch.labels[real], smoothing, exact, lesson)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from lite_nmt.train.language import LanguageTrainer
 from lite_nmt.train.prepare import prepare
 from lite_nmt.train.prepare_text import prepare_text
-from lite_nmt.train.summaries import SummaryTrainer
 from lite_nmt.train.trainer import Trainer
 from lite_nmt.train.translation import TranslationTrainer
 
@@ -29,5 +28,5 @@ class Task:
 TASKS = {
     "translate": Task(prepare, TranslationTrainer.open),
     "lm": Task(prepare_text, LanguageTrainer.open),
-    "summarize": Task(prepare, SummaryTrainer.open),
+    "summarize": Task(prepare, TranslationTrainer.open),
 }

@@ -116,10 +116,11 @@ def test_int8_is_smaller(save: Save, tmp_path: Path) -> None:
     assert sizes["int8"] < sizes["float32"] / 2
 
 
+@pytest.mark.filterwarnings("ignore:lines longer than")
 def test_it_is_measured_with_the_checkpoints_own_settings(save: Save, tmp_path: Path) -> None:
     folder = save(TRANSFORMER, beam=1, max_length=3)
     (tmp_path / "scratch").mkdir()
-    lines = ["Der Hund schläft.", "Wir sehen ein Haus."]
+    lines = ["Der Hund schläft.", "Wir sehen ein Haus. " * 9]
     _, entry, _ = entries_of(str(folder), "ctranslate2", tmp_path / "scratch")
     expected = Translator.load(folder).translate(lines)
     (folder / "source.spm").unlink()  # a packed checkpoint has none

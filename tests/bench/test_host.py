@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lite_nmt.bench.host import Entry, Result, Spread, Worker, folder_bytes, measure
+from lite_nmt.bench.host import Entry, Result, Spread, Worker, folder_bytes, measure, translations
 from lite_nmt.cli.bench import _print
+from lite_nmt.decode.segments import parts
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 
@@ -70,6 +71,24 @@ def test_summaries_are_scored_as_such(capsys: pytest.CaptureFixture[str]) -> Non
         assert f"MB {columns} ms" in " ".join(capsys.readouterr().out.split())
     _print(list(shown.values()), 1)
     assert "MB BLEU ROUGE-L ms" in " ".join(capsys.readouterr().out.split())
+
+
+def test_long_lines_are_measured_as_they_are_translated(exported: Path, teacher: Path) -> None:
+    model = Translator.load(teacher)
+    lines = [" ".join(LINES * 8), "", LINES[0]]
+    [tokens] = model.vocabulary.encode_source(lines[:1])
+    assert len(tokens) > 2 * model.config.vocabulary.max_length
+    with pytest.warns(UserWarning, match="translated in parts"):
+        expected = model.translate_all(lines)
+    for path in (exported, teacher):
+        assert translations(entry("it", path), lines, None) == [translation.text for translation in expected]
+    worker = Worker(entry("bundle", exported), 1)
+    worker.ask("prepare", decode={}, lines=lines[:1])
+    counted = worker.ask("translate", batch=1)["tokens"]
+    [said] = expected[0].candidates
+    assert counted == len(said.pieces) + len(parts([tokens], model.config, model.vocabulary)[0])  # the end markers
+    with pytest.raises(LiteNmtError, match=r"bundle could not be measured: all lines are blank; there is nothing"):
+        worker.ask("prepare", decode={}, lines=["", " "])
 
 
 def test_a_worker_that_fails_is_one_sentence(exported: Path, tmp_path: Path) -> None:

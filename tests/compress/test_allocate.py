@@ -11,7 +11,7 @@ from lite_nmt.compress.allocate import Choice, added, allocate, apply, choices, 
 from lite_nmt.compress.pipeline import CompressConfig, compress
 from lite_nmt.compress.prune import matrices
 from lite_nmt.compress.sensitivity import Curves, Layer, measure
-from lite_nmt.compress.validation import numbers
+from lite_nmt.compress.weights import numbers
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lite_nmt.compress.finetune import FineTuner, Weights, keep_zeros, share, sum_by_code
+from lite_nmt.compress.finetune import FineTuner, keep_zeros, share, sum_by_code
 from lite_nmt.compress.kmeans import Book, make_book
 from lite_nmt.compress.prune import matrices, prune
+from lite_nmt.compress.weights import Weights
 from lite_nmt.data.batches import batches
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import PAD
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.evaluate.pairs import negative_log_likelihood
 from lite_nmt.models import checkpoint
 from lite_nmt.train.loss import linear_cross_entropy
 from lite_nmt.train.metrics import Metrics
@@ -46,7 +48,7 @@ def trainer(trained: Path, data: Encoded, pruned: Weights, tmp_path: Path) -> Tr
     config = dataclasses.replace(saved.config, train=dataclasses.replace(saved.config.train, clip=0.0))
     run = Processes(CPU), Metrics(tmp_path, first=False)
     trainer = TranslationTrainer(config, saved.languages, saved.vocabulary, data, None, tmp_path, *run)
-    checkpoint.restore(trainer.model, {k: torch.from_numpy(w) for k, w in pruned.items()}, tmp_path)
+    checkpoint.restore(trainer.model, pruned, "a test")
     return trainer
 
 
@@ -55,13 +57,13 @@ def in_books(weights: Weights, groups: list[list[str]]) -> list[Book]:
 
 
 def tuner(trained: Path, data: Encoded, steps: int = 20) -> FineTuner:
-    return FineTuner(checkpoint.load(trained), data, None, steps, 1e-3, CPU)
+    return FineTuner(checkpoint.load(trained), data, steps, 1e-3, CPU)
 
 
 def loss(trainer: TranslationTrainer, weights: Weights, data: Encoded) -> float:
-    checkpoint.restore(trainer.model, {k: torch.from_numpy(w) for k, w in weights.items()}, Path())
+    checkpoint.restore(trainer.model, weights, "a test")
     trainer.model.eval()
-    return trainer.validation_nll(data)
+    return negative_log_likelihood(trainer.model, data, trainer.recipe.batch_tokens)
 
 
 def test_gradients_are_summed_by_code() -> None:
@@ -169,6 +171,6 @@ def test_fine_tuning_repeats_itself(trained: Path, pruned: Weights, data: Encode
 
 
 def test_divergence_is_said_in_its_own_words(trained: Path, pruned: Weights, data: Encoded) -> None:
-    wild = FineTuner(checkpoint.load(trained), data, None, 20, 100.0, CPU)
+    wild = FineTuner(checkpoint.load(trained), data, 20, 100.0, CPU)
     with pytest.raises(LiteNmtError, match=r"fine-tuning diverged at a learning rate of 100; take a lower one\."):
         wild.keeping_zeros({name: w * 1e18 for name, w in pruned.items()}, [])

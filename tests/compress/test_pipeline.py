@@ -15,7 +15,7 @@ from lite_nmt.compress.int8 import dequantize_rows, quantize_rows
 from lite_nmt.compress.packing import unpack
 from lite_nmt.compress.pipeline import CompressConfig, Stage, compress, layer_of, settle
 from lite_nmt.compress.prune import matrices
-from lite_nmt.compress.validation import numbers
+from lite_nmt.compress.weights import numbers
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
@@ -50,9 +50,8 @@ def test_the_model_is_left_with_what_was_packed(model: TranslationModel) -> None
 
 def test_stages_come_in_order(trained: Path, model: TranslationModel) -> None:
     assert [s.name for s in stages(model, CompressConfig())] == ["as trained", "codebooks", "packed"]
-    tuner = FineTuner(
-        checkpoint.load(trained), Encoded.open(trained / "data" / "train"), None, 2, 1e-3, torch.device("cpu")
-    )
+    data = Encoded.open(trained / "data" / "train")
+    tuner = FineTuner(checkpoint.load(trained), data, 2, 1e-3, torch.device("cpu"))
     found = stages(model, CompressConfig(prune=0.3), tuner)
     names = ["as trained", "pruned", "pruned, fine-tuned", "codebooks", "codebooks, fine-tuned", "packed"]
     assert [s.name for s in found] == names
@@ -63,9 +62,8 @@ def test_stages_come_in_order(trained: Path, model: TranslationModel) -> None:
 
 
 def test_int8_stages(trained: Path, model: TranslationModel) -> None:
-    tuner = FineTuner(
-        checkpoint.load(trained), Encoded.open(trained / "data" / "train"), None, 2, 1e-3, torch.device("cpu")
-    )
+    data = Encoded.open(trained / "data" / "train")
+    tuner = FineTuner(checkpoint.load(trained), data, 2, 1e-3, torch.device("cpu"))
     names = set(matrices(model))
     float_weights = {name: w.copy() for name, w in numbers(model).items()}
     found = stages(model, CompressConfig(int8=True, prune=0.3), tuner)

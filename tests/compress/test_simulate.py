@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from lite_nmt.compress.finetune import FineTuner, Weights
+from lite_nmt.compress.finetune import FineTuner
 from lite_nmt.compress.int8 import dequantize_rows, quantize_rows
 from lite_nmt.compress.prune import matrices
 from lite_nmt.compress.simulate import round_input, round_inputs, train_in_int8
-from lite_nmt.compress.validation import Validation, numbers
+from lite_nmt.compress.validation import Validation
+from lite_nmt.compress.weights import Weights, numbers
 from lite_nmt.data.batches import batches
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import PAD
@@ -159,7 +160,7 @@ def test_tuning_lowers_the_loss_of_the_quantised_model(trained: Path, data: Enco
         weights[name][:, 0] = 40 * np.abs(weights[name]).max()
     measure = Validation(saved, data, False, CPU)
     untuned = measure(on_grid(weights, names), int8=True)["nll"]
-    tuned = FineTuner(saved, data, None, 20, 1e-3, CPU).in_int8(weights, names)
+    tuned = FineTuner(saved, data, 20, 1e-3, CPU).in_int8(weights, names)
     for name in names:
         np.testing.assert_array_equal(tuned[name], dequantize_rows(*quantize_rows(tuned[name])))
     assert measure(tuned, int8=True)["nll"] < untuned - 0.05

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from lite_nmt.decode.segments import split
+from lite_nmt.config import DecodeConfig, VocabularyConfig, load_preset
+from lite_nmt.data.vocabulary import EOS, train_vocabulary
+from lite_nmt.decode.segments import join, parts, split
 
 
 def cut(pieces: list[str], limit: int) -> list[list[str]]:
@@ -13,6 +17,27 @@ def cut(pieces: list[str], limit: int) -> list[list[str]]:
 
 def sentence(*end: str) -> list[str]:
     return ["▁one", "▁two", "▁three", "▁four", "▁five", "▁six", "▁seven", "▁eight", *end]
+
+
+@pytest.mark.parametrize("task", ["translate", "summarize"])
+def test_lines_are_read_in_parts(task: str) -> None:
+    vocabulary = train_vocabulary(VocabularyConfig(target=330), iter(["one two"]), iter(["three four"]), seed=1)
+    limit, decode = VocabularyConfig(max_length=5), DecodeConfig(max_length=9)
+    config = replace(load_preset("demo"), task=task, vocabulary=limit, decode=decode)
+    sources = vocabulary.encode_source(["one two three four one two", "", "one"])
+    found, runs = parts(sources, config, vocabulary)
+    assert [[number for number, _ in run] for run in runs][1:] == [[], [len(found) - 1]]
+    assert all(part[-1] == EOS and EOS not in part[:-1] and len(part) <= 5 for part in found)
+    for source, run in zip(sources, runs, strict=True):
+        said = [token for number, _ in run for token in found[number][:-1]]
+        assert said == (source[:-1] if task == "translate" else source[:-1][:4])
+        assert all(source[start : start + len(found[number]) - 1] == found[number][:-1] for number, start in run)
+    assert len(runs[0]) == (1 if task == "summarize" else len(found) - 1)
+
+
+def test_what_the_parts_came_to() -> None:
+    assert join(["a b", "", "c"]) == "a b c"
+    assert join([]) == ""
 
 
 def test_what_fits_stays_whole() -> None:

@@ -80,6 +80,14 @@ def test_one_line_for_each_whatever_it_holds(translator: Translator) -> None:
     assert translator.translate([]) == []
 
 
+def test_lines_may_come_one_by_one_and_a_text_is_no_list(translator: Translator) -> None:
+    expected = translator.translate(["Hund", "die Wiese"])
+    assert translator.translate(("Hund", "die Wiese")) == expected
+    assert translator.translate(line for line in ("Hund", "die Wiese")) == expected
+    with pytest.raises(LiteNmtError, match=r"each letter would be a line; give a list, or call translate\(\)"):
+        translator.translate_all("Hund")
+
+
 def test_generated_line_breaks_do_not_get_out(
     translator: Translator, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:

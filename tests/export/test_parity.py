@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 import lite_nmt.export.export as exporting
-from lite_nmt.compress.validation import find_pairs, first
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.encoded import Encoded
+from lite_nmt.data.pairs import find_pairs
 from lite_nmt.data.vocabulary import EOS
-from lite_nmt.decode.engine import Alignment
+from lite_nmt.decode.engine import Alignment, Engine
 from lite_nmt.decode.hypothesis import Hypothesis
 from lite_nmt.decode.pytorch import PyTorchEngine
+from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
+from lite_nmt.evaluate.score import score
 from lite_nmt.export import bundle, parity
 from lite_nmt.export.bundle import WEIGHTS, Bundle
 from lite_nmt.export.export import export
@@ -44,7 +46,7 @@ def opened(exported: Path) -> Bundle:
 def pairs(origin: Checkpoint, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Encoded:
     found = find_pairs(origin, "valid", corpus, tmp_path_factory.mktemp("pairs"))
     assert found is not None
-    return first(found, 6)
+    return found.first(6)
 
 
 def serve(opened: Bundle, monkeypatch: pytest.MonkeyPatch, change: float = 0.0) -> None:
@@ -107,12 +109,12 @@ def test_a_loss_of_bleu_is_refused(
     """The model knows nothing, so that BLEU is told to fall."""
     serve(opened, monkeypatch)
     marks = iter([20.0, 20.31])
-    real = parity.translate_pairs
+    real = parity.quality
 
     def marked(*arguments: Any) -> Any:
-        return dataclasses.replace(real(*arguments), value=next(marks))
+        return dataclasses.replace(real(*arguments), measures={"bleu": next(marks)})
 
-    monkeypatch.setattr(parity, "translate_pairs", marked)
+    monkeypatch.setattr(parity, "quality", marked)
     monkeypatch.setattr(exporting, "describe", lambda *_: {})
     shortlist: Any = None if precision == "int8" else _Listed()
     with pytest.raises(LiteNmtError, match=r"loses 0\.31 BLEU on 6 validation pairs \(20\.00 after 20\.31\)"):
@@ -155,7 +157,7 @@ class Other:
 
 
 def test_the_first_disagreement_is_shown(origin: Checkpoint, opened: Bundle, pairs: Encoded) -> None:
-    reference, given = PyTorchEngine(origin.model()), parity.sources(pairs)
+    reference, given = PyTorchEngine(origin.model()), [pairs.pair(i)[0] for i in range(len(pairs))]
     text = opened.vocabulary.source.decode(given[1][:-1])
     for beam in (1, 2):
         [ours] = reference.search([given[1]], dataclasses.replace(opened.config.decode, beam=beam), 1)[0]
@@ -166,3 +168,40 @@ def test_the_first_disagreement_is_shown(origin: Checkpoint, opened: Bundle, pai
             assert f"at beam {beam}: {text!r} is {opened.vocabulary.decode(ours.tokens)!r} ({ours.score:.4f})" in said
         # As good to within rounding: the order of the two is nobody's fault.
         parity.check_translations(reference, Other(reference, beam, 0.5 * parity.TIE), opened, given)
+
+
+class Short:
+    """An engine that takes no more than the longest training source, as an ExecuTorch program does."""
+
+    def __init__(self, engine: Engine, most: int) -> None:
+        self.engine, self.most = engine, most
+
+    def search(self, sources: Sequence[Sequence[int]], decode: DecodeConfig, nbest: int) -> list[list[Hypothesis]]:
+        assert max(map(len, sources)) <= self.most
+        return self.engine.search(sources, decode, nbest)
+
+    def align(
+        self, sources: Sequence[Sequence[int]], hypotheses: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Alignment]]:
+        raise NotImplementedError
+
+
+@pytest.mark.filterwarnings("ignore:lines longer than")
+def test_long_validation_sources_are_translated_as_lines_are(
+    origin: Checkpoint, opened: Bundle, corpus: Path, tmp_path: Path
+) -> None:
+    for language in ("de", "en"):
+        lines = (corpus / f"valid.{language}").read_text(encoding="utf-8").splitlines()[:12]
+        (tmp_path / f"valid.{language}").write_text(f"{' '.join(lines)}\n{lines[0]}\n", encoding="utf-8")
+    long = find_pairs(origin, "valid", tmp_path, tmp_path / "scratch")
+    assert long is not None
+    most = origin.config.vocabulary.max_length
+    assert int(long.lengths()[0].max()) > 2 * most
+    engine, reference = Short(OnnxEngine(opened), most), PyTorchEngine(origin.model())
+    parity.check_translations(reference, engine, opened, [long.pair(i)[0] for i in range(2)])
+    lines, references = ((tmp_path / f"valid.{x}").read_text(encoding="utf-8").splitlines() for x in ("de", "en"))
+    texts = Translator(opened.config, opened.vocabulary, reference, opened.languages).translate(lines)
+    said: list[str] = []
+    found = parity.quality(engine, opened, long, said.append)
+    assert found.measures == {"bleu": pytest.approx(score(texts, references).bleu)}
+    assert said == ["translated 2 of 2 validation sentences"]

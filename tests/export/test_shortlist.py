@@ -1,16 +1,13 @@
-"""Which types a sentence is left, and the file that says so."""
+"""Which types a sentence is left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.numpy
 import torch
 
-from lite_nmt.compress.validation import first
 from lite_nmt.data.batches import batches
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import EOS, PAD
@@ -46,7 +43,7 @@ def test_rows_are_each_type_once() -> None:
 def test_counts_are_the_attention_of_each_pair_of_types(
     model: Checkpoint, pairs: Encoded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs = first(pairs, 60)
+    pairs = pairs.first(60)
     monkeypatch.setattr(shortlist, "BATCH_TOKENS", 200)
     monkeypatch.setattr(shortlist, "PENDING", 100)  # so that it adds up many times
     links, found = translations(model, pairs, len(pairs), "cpu")
@@ -113,45 +110,3 @@ def test_sizes_out_of_range_are_refused(model: Checkpoint, pairs: Encoded) -> No
         build(model, pairs, frequent=-1)
     with pytest.raises(LiteNmtError, match="most is 0; it must be between 1 and"):
         build(model, pairs, most=0)
-
-
-def test_saved_and_read_again(tmp_path: Path) -> None:
-    made = Shortlist(ids(3, 6), ids([3, 3], [6, 8], [7, 3]))
-    made.save(tmp_path / "shortlist.safetensors")
-    read = Shortlist.load(tmp_path / "shortlist.safetensors", 3, 9)
-    np.testing.assert_array_equal(read.frequent, made.frequent)
-    np.testing.assert_array_equal(read.table, made.table)
-    assert read.table.dtype == np.int32
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda a: a | {"more": ids(3)}, "is no shortlist"),
-        (lambda a: {"table": a["table"]}, "is no shortlist"),
-        (lambda a: a | {"table": a["table"].astype(np.int64)}, "is no shortlist"),
-        (lambda a: a | {"table": a["table"][:2]}, r"arrays of \[2\] and \[2, 2\]; a shortlist for 3 source types"),
-        (lambda a: a | {"table": a["table"].ravel()}, r"arrays of \[2\] and \[6\]"),
-        (lambda a: a | {"frequent": ids([3])}, r"arrays of \[1, 1\]"),
-        (lambda a: a | {"table": a["table"] + 1}, "names target types 4 to 9; those of the vocabulary are 3 to 8"),
-        (lambda a: a | {"frequent": ids(2, 3)}, "names target types 2 to 3"),
-        (lambda a: a | {"frequent": ids(4, 5)}, "does not allow the end marker"),
-        (lambda a: a | {"table": ids([3, 5], [6, 8], [7, 3])}, "translates padding"),
-    ],
-)
-def test_a_file_that_does_not_fit_is_refused(
-    change: Callable[[dict[str, Ids]], dict[str, Ids]], said: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "shortlist.safetensors"
-    safetensors.numpy.save_file(change({"frequent": ids(3, 6), "table": ids([3, 3], [6, 8], [7, 3])}), path)
-    with pytest.raises(LiteNmtError, match=said):
-        Shortlist.load(path, 3, 9)
-
-
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "shortlist.safetensors"
-    with pytest.raises(LiteNmtError, match="cannot read"):
-        Shortlist.load(path, 3, 9)
-    path.write_bytes(b"what is this")
-    with pytest.raises(LiteNmtError, match="not a whole safetensors file"):
-        Shortlist.load(path, 3, 9)
