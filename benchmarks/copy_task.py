@@ -32,7 +32,7 @@ from lite_nmt.modules.mixer import State
 from lite_nmt.profiling.cost import cost
 from lite_nmt.train.loss import language_loss
 from lite_nmt.train.metrics import read_metrics
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 LENGTH, SYMBOLS, ORDERS = 1024, 16, (0, 17, 37, 61, 90)
 FLOOR = math.log(len(ORDERS)) + math.log(SYMBOLS) / len(ORDERS)
@@ -99,7 +99,7 @@ def one(name: str, args: argparse.Namespace) -> dict[str, Any]:
     """Train (or go on with) one model, and weigh it."""
     run = args.runs / name.replace(",", "").replace(" ", "-")
     config = from_dict(Config, merge(BASE, MODELS[name]))
-    train(config, args.runs / "data", ("txt", "txt"), run, resume=True, device="cpu")
+    train_model(config, args.runs / "data", ("txt", "txt"), run, resume=True, device="cpu")
     saved = checkpoint.load(run)
     model = saved.language_model(torch.device("cpu"))
     [line] = read_lines(args.runs / "data" / "test.txt")

@@ -29,7 +29,7 @@ from lite_nmt.evaluate.score import score
 from lite_nmt.models import checkpoint
 from lite_nmt.profiling.cost import cost
 from lite_nmt.train.metrics import read_metrics
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 MODELS = ("transformer", "lightconv", "dynamicconv", "talk", "lite-transformer")
 SAMPLES = 1000
@@ -53,7 +53,7 @@ def one(model: str, args: argparse.Namespace) -> dict[str, Any]:
     """Train (or go on with) one model, translate the test side, score it."""
     config = load_preset(f"multi30k-{model}", *map(parse_setting, args.set))
     run = args.runs / model
-    result = train(config, args.data, (args.src, args.tgt), run, resume=True, device=args.device)
+    result = train_model(config, args.data, (args.src, args.tgt), run, resume=True, device=args.device)
     translator = Translator.load(run, threads=args.threads)
     source = list(read_lines(args.data / f"test.{args.src}"))
     began = time.perf_counter()

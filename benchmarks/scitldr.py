@@ -26,7 +26,7 @@ from lite_nmt.data.corpus import read_lines
 from lite_nmt.decode.translator import Translator
 from lite_nmt.evaluate.rouge import MEASURES, rouge
 from lite_nmt.profiling.cost import cost
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 MODELS = ("transformer", "lite-transformer")
 SOURCE, TARGET = 250, 30  # tokens that Mult-Adds are counted for: the corpus' means
@@ -37,7 +37,7 @@ def one(model: str, args: argparse.Namespace) -> dict[str, Any]:
     """Train (or go on with) one model, and score its summaries of the test side."""
     config = load_preset(f"scitldr-{model}", *map(parse_setting, args.set))
     run = args.runs / model
-    result = train(config, args.data, ("src", "tgt"), run, resume=True, device=args.device)
+    result = train_model(config, args.data, ("src", "tgt"), run, resume=True, device=args.device)
     translator = Translator.load(run)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of abstracts that are cut

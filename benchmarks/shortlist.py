@@ -23,7 +23,6 @@ from torch import Tensor
 
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.corpus import read_lines
-from lite_nmt.data.pairs import need_pairs
 from lite_nmt.data.vocabulary import EOS
 from lite_nmt.decode.pytorch import PyTorchEngine
 from lite_nmt.decode.translator import Translator
@@ -34,6 +33,7 @@ from lite_nmt.models import checkpoint
 from lite_nmt.models.checkpoint import Checkpoint, restore
 from lite_nmt.models.translation import TranslationModel
 from lite_nmt.modules.mixer import State
+from lite_nmt.train.pairs import need_pairs
 
 PER_WORD, FREQUENT = (4, 8, 16, 32, 64, 100), (0, 50, 100, 300)
 GREEDY = DecodeConfig(beam=1)

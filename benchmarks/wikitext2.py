@@ -25,7 +25,7 @@ from lite_nmt.evaluate.perplexity import negative_log_likelihood
 from lite_nmt.models import checkpoint
 from lite_nmt.profiling.cost import cost
 from lite_nmt.train.metrics import read_metrics
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 MODELS = ("transformer", "lite-transformer", "dynamicconv", "talk", "adaptive-span", "all-attention")
 CONTEXT = 64  # words before those that are scored, of a block's 128
@@ -48,7 +48,7 @@ def one(model: str, args: argparse.Namespace) -> dict[str, Any]:
     """Train (or go on with) one model, and score the test text with and without overlapping blocks."""
     config = load_preset(f"wikitext2-{model}", *map(parse_setting, args.set))
     run = args.runs / model
-    result = train(config, args.data, ("txt", "txt"), run, resume=True, device=args.device)
+    result = train_model(config, args.data, ("txt", "txt"), run, resume=True, device=args.device)
     saved = checkpoint.load(run)
     trained = saved.language_model(torch.device("cpu"))
     block, rows = saved.config.train.block, 16

@@ -20,7 +20,7 @@ from lite_nmt.profiling.machine import machine
 from lite_nmt.profiling.predict import LENGTH, Target
 from lite_nmt.profiling.search import Candidate
 from lite_nmt.train.prepare import SETTINGS, Settings
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _train(config: Config, data: Path, languages: tuple[str, str], run: Path, de
             raise LiteNmtError(f"{run} trains with another {' and '.join(changed)}; choose another --out.")
         if checkpoint.find(run / "model"):
             return
-    train(config, data, languages, run, resume=True, device=device)
+    train_model(config, data, languages, run, resume=True, device=device)
 
 
 def render(results: Sequence[Result], target: Target) -> Table:

@@ -22,7 +22,7 @@ from lite_nmt.data.generated import write_corpus
 from lite_nmt.data.vocabulary import EOS, train_vocabulary
 from lite_nmt.models import checkpoint
 from lite_nmt.models.translation import TranslationModel
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 RUNTIME = ("onnxruntime", "numpy", "sentencepiece")
 WITHOUT = [name for name in EXTRAS if name not in RUNTIME]
@@ -67,7 +67,7 @@ def trained(tiny: Callable[..., Config], corpus: Path, tmp_path_factory: pytest.
     """The folder of a tiny run that has learnt a little."""
     folder = tmp_path_factory.mktemp("trained") / "run"
     recipe = tiny(steps=60, log_every=20, valid_every=60, save_every=60, valid_bleu=False, average=0)
-    train(recipe, corpus, ("de", "en"), folder, device="cpu")
+    train_model(recipe, corpus, ("de", "en"), folder, device="cpu")
     return folder
 
 

@@ -153,9 +153,9 @@ def _compress(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int
     from lite_nmt.compress.pipeline import Stage, compress
     from lite_nmt.compress.sensitivity import Curves
     from lite_nmt.compress.validation import Validation
-    from lite_nmt.data.pairs import find_pairs, need_pairs
     from lite_nmt.models import checkpoint
     from lite_nmt.models.device import device
+    from lite_nmt.train.pairs import find_pairs, need_pairs
 
     place, config = device(args.device), _config(args)
     if args.curves:
@@ -190,9 +190,9 @@ def _shorten(args: argparse.Namespace, saved: Checkpoint, plan: Plan, scratch: P
     import json
 
     from lite_nmt.compress.structured import save_structured
-    from lite_nmt.data.pairs import find_pairs
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
+    from lite_nmt.train.pairs import find_pairs
 
     pairs = find_pairs(saved, "train", args.data, scratch) if args.importance == "loss" else None
     importance = importance_from(args, pairs and pairs.first(args.sentences))
@@ -231,8 +231,8 @@ def _measure(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int:
     from lite_nmt.compress.sensitivity import JSON_FILE, measure
     from lite_nmt.compress.validation import Validation
     from lite_nmt.compress.weights import numbers
-    from lite_nmt.data.pairs import need_pairs
     from lite_nmt.models.device import device
+    from lite_nmt.train.pairs import need_pairs
 
     pairs = need_pairs(saved, "valid", args.data, scratch).first(args.sentences)
     validation = Validation(saved, pairs, args.bleu, device(args.device))
@@ -313,8 +313,8 @@ def _bytes(text: str) -> int:
 
 def _tuner(args: argparse.Namespace, saved: Checkpoint, scratch: Path, device: torch.device) -> FineTuner | None:
     from lite_nmt.compress.finetune import FineTuner
-    from lite_nmt.data.pairs import need_pairs
     from lite_nmt.errors import LiteNmtError
+    from lite_nmt.train.pairs import need_pairs
 
     if not args.finetune_steps:
         return None

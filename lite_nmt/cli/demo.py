@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from lite_nmt.idle import refuse_idle
     from lite_nmt.profiling.budget import quantity
     from lite_nmt.profiling.cost import cost
-    from lite_nmt.train.run import train
+    from lite_nmt.train.run import train_model
 
     began = time.perf_counter()
     corpus = args.out / "corpus"
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     refuse_idle(config, *settings)
     if not all((corpus / f"{split}.{side}").exists() for split in ("train", "valid", "test") for side in ("de", "en")):
         write_corpus(corpus)
-    result = train(config, corpus, ("de", "en"), args.out / "run", resume=True)
+    result = train_model(config, corpus, ("de", "en"), args.out / "run", resume=True)
     trained = time.perf_counter()
 
     translator = Translator.load(result.model)

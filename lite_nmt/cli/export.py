@@ -54,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
     import json
     import tempfile
 
-    from lite_nmt.data.pairs import find_pairs, need_pairs
     from lite_nmt.errors import LiteNmtError
     from lite_nmt.export.bundle import check_out
     from lite_nmt.export.export import export
     from lite_nmt.models import checkpoint
+    from lite_nmt.train.pairs import find_pairs, need_pairs
 
     saved = checkpoint.load(Path(args.checkpoint))
     check_out(args.out)  # and not only once the training side is aligned

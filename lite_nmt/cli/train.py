@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from lite_nmt.profiling.cost import cost
     from lite_nmt.train.metrics import quality
     from lite_nmt.train.prepare import SETTINGS
-    from lite_nmt.train.run import train
+    from lite_nmt.train.run import train_model
 
     resumed = args.resume and (args.out / SETTINGS).exists()
     config = resumed_configuration(args) if resumed else configuration(args, args.teacher)
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         if args.src:
             raise LiteNmtError("--src is for translation; a language model reads one side, --tgt.")
         languages = (args.tgt or "txt",) * 2
-    result = train(config, args.data, languages, args.out, args.resume, args.device, args.teacher, args.init)
+    result = train_model(config, args.data, languages, args.out, args.resume, args.device, args.teacher, args.init)
     if not first:
         return 0
     if args.json:

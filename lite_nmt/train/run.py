@@ -35,7 +35,7 @@ class Result:
     footprint: Footprint
 
 
-def train(
+def train_model(
     config: Config,
     data: Path | None,
     languages: tuple[str, str],

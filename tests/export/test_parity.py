@@ -13,7 +13,6 @@ import pytest
 import lite_nmt.export.export as exporting
 from lite_nmt.config import DecodeConfig
 from lite_nmt.data.encoded import Encoded
-from lite_nmt.data.pairs import find_pairs
 from lite_nmt.data.vocabulary import EOS
 from lite_nmt.decode.engine import Alignment, Engine
 from lite_nmt.decode.hypothesis import Hypothesis
@@ -27,6 +26,7 @@ from lite_nmt.export.export import export
 from lite_nmt.export.runtime import OnnxEngine
 from lite_nmt.models import checkpoint
 from lite_nmt.models.checkpoint import Checkpoint
+from lite_nmt.train.pairs import find_pairs
 
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")

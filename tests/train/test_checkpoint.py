@@ -14,12 +14,12 @@ from lite_nmt.config import Config
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.manifest import digest
 from lite_nmt.models import checkpoint
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 
 @pytest.fixture
 def model(tiny: Callable[..., Config], corpus: Path, tmp_path: Path) -> Path:
-    return train(tiny(steps=1, valid_every=1000), corpus, ("de", "en"), tmp_path / "run", device="cpu").model
+    return train_model(tiny(steps=1, valid_every=1000), corpus, ("de", "en"), tmp_path / "run", device="cpu").model
 
 
 def edit(folder: Path, **changes: object) -> None:

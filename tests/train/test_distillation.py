@@ -29,7 +29,7 @@ from lite_nmt.train.distill import Job, Result, distill
 from lite_nmt.train.loss import Lesson, linear_cross_entropy
 from lite_nmt.train.metrics import read_metrics
 from lite_nmt.train.processes import Processes
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 from lite_nmt.train.trainer import Trainer
 
 LANGUAGES = ("de", "en")
@@ -251,7 +251,9 @@ def test_the_loss_and_its_gradients_are_the_definition(
 @pytest.fixture(scope="module")
 def ordinary(tiny: Tiny, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An ordinary run, which then serves as the teacher."""
-    return train(tiny(), corpus, LANGUAGES, tmp_path_factory.mktemp("ordinary") / "run", device="cpu").model.parent
+    return train_model(
+        tiny(), corpus, LANGUAGES, tmp_path_factory.mktemp("ordinary") / "run", device="cpu"
+    ).model.parent
 
 
 def same_weights(a: Path, b: Path) -> bool:
@@ -260,7 +262,7 @@ def same_weights(a: Path, b: Path) -> bool:
 
 
 def test_with_weight_0_training_is_the_ordinary_one(tiny: Tiny, corpus: Path, tmp_path: Path, ordinary: Path) -> None:
-    taught = train(tiny(), corpus, LANGUAGES, tmp_path / "run", device="cpu", teacher=ordinary)
+    taught = train_model(tiny(), corpus, LANGUAGES, tmp_path / "run", device="cpu", teacher=ordinary)
     assert same_weights(taught.model, ordinary)
 
 
@@ -269,7 +271,7 @@ def test_training_follows_the_teacher_with_dropout_off(
 ) -> None:
     recipe = tiny(steps=1, distill_weight=0.6, distill_temperature=2.0).to_dict()
     config = config_from_dict(Config, merge(recipe, {"model": {"dropout": 0.0}}))
-    result = train(config, corpus, LANGUAGES, tmp_path / "run", device="cpu", teacher=ordinary)
+    result = train_model(config, corpus, LANGUAGES, tmp_path / "run", device="cpu", teacher=ordinary)
     student = checkpoint.load(result.model)
     assert student.vocabulary.files() == checkpoint.load(ordinary).vocabulary.files()
     torch.manual_seed(1)
@@ -289,7 +291,7 @@ def test_training_follows_the_teacher_with_dropout_off(
 
 def test_a_resumed_student_is_the_same_bit_for_bit(tiny: Tiny, corpus: Path, tmp_path: Path, ordinary: Path) -> None:
     config = tiny(distill_weight=0.5)
-    train(config, corpus, LANGUAGES, tmp_path / "whole", device="cpu", teacher=ordinary)
+    train_model(config, corpus, LANGUAGES, tmp_path / "whole", device="cpu", teacher=ordinary)
     seen = Trainer.update
 
     def dies(self: Trainer, group: object) -> None:
@@ -301,26 +303,26 @@ def test_a_resumed_student_is_the_same_bit_for_bit(tiny: Tiny, corpus: Path, tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "update", dies)
         with pytest.raises(Killed):
-            train(config, corpus, LANGUAGES, broken, device="cpu", teacher=ordinary)
+            train_model(config, corpus, LANGUAGES, broken, device="cpu", teacher=ordinary)
     with pytest.raises(LiteNmtError, match="was started with another teacher"):
-        train(config, None, LANGUAGES, broken, resume=True, teacher=ordinary / "checkpoints" / "step-00000004")
+        train_model(config, None, LANGUAGES, broken, resume=True, teacher=ordinary / "checkpoints" / "step-00000004")
     recorded = json.loads((broken / "run.json").read_text())
     assert recorded["teacher"]["checksum"] == checkpoint.load(ordinary).checksum
     other = {**recorded, "teacher": {**recorded["teacher"], "checksum": "0" * 64}}
     (broken / "run.json").write_text(json.dumps(other))
     with pytest.raises(LiteNmtError, match="is not the teacher that the run was started with"):
-        train(config, None, LANGUAGES, broken, resume=True, device="cpu")
+        train_model(config, None, LANGUAGES, broken, resume=True, device="cpu")
     (broken / "run.json").write_text(json.dumps(recorded))
-    train(config, None, LANGUAGES, broken, resume=True, device="cpu")
+    train_model(config, None, LANGUAGES, broken, resume=True, device="cpu")
     assert same_weights(broken / "model", tmp_path / "whole" / "model")
     assert not same_weights(broken / "model", ordinary)
 
 
 def test_a_teacher_of_another_kind_is_refused(tiny: Tiny, corpus: Path, tmp_path: Path, ordinary: Path) -> None:
     with pytest.raises(LiteNmtError, match=r"train.distill_weight is 0.5, but the run has no teacher"):
-        train(tiny(distill_weight=0.5), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+        train_model(tiny(distill_weight=0.5), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     with pytest.raises(LiteNmtError, match="translates de to en, not en to de"):
-        train(tiny(), corpus, ("en", "de"), tmp_path / "run", device="cpu", teacher=ordinary)
+        train_model(tiny(), corpus, ("en", "de"), tmp_path / "run", device="cpu", teacher=ordinary)
     with pytest.raises(LiteNmtError, match="was started without a teacher"):
-        train(tiny(), None, LANGUAGES, ordinary, resume=True, device="cpu", teacher=ordinary)
+        train_model(tiny(), None, LANGUAGES, ordinary, resume=True, device="cpu", teacher=ordinary)
     assert not (tmp_path / "run").exists()

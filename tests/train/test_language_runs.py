@@ -22,7 +22,7 @@ from lite_nmt.evaluate.perplexity import negative_log_likelihood
 from lite_nmt.models import checkpoint
 from lite_nmt.models.language import LanguageModel
 from lite_nmt.train.metrics import read_metrics
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 from lite_nmt.train.trainer import Trainer
 
 TEXT = ("txt", "txt")
@@ -71,7 +71,7 @@ def data(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("trained") / "run"
-    train(tiny(steps=80, valid_every=40, save_every=80), data, TEXT, run, device="cpu")
+    train_model(tiny(steps=80, valid_every=40, save_every=80), data, TEXT, run, device="cpu")
     return run
 
 
@@ -123,7 +123,7 @@ def test_blocks_hold_the_text_one_step_behind_it(tmp_path: Path) -> None:
 )
 def test_a_resumed_run_is_the_same_bit_for_bit(data: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     """Its caches too; the model's dropout is on."""
-    train(tiny(**change), data, TEXT, tmp_path / "whole", device="cpu")
+    train_model(tiny(**change), data, TEXT, tmp_path / "whole", device="cpu")
 
     class Killed(Exception):
         pass
@@ -138,8 +138,8 @@ def test_a_resumed_run_is_the_same_bit_for_bit(data: Path, tmp_path: Path, chang
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "update", dies)
         with pytest.raises(Killed):
-            train(tiny(**change), data, TEXT, tmp_path / "broken", device="cpu")
-    result = train(tiny(**change), None, TEXT, tmp_path / "broken", resume=True, device="cpu")
+            train_model(tiny(**change), data, TEXT, tmp_path / "broken", device="cpu")
+    result = train_model(tiny(**change), None, TEXT, tmp_path / "broken", resume=True, device="cpu")
     first, second = (checkpoint.load(run) for run in (result.model, tmp_path / "whole" / "model"))
     theirs = second.weights()
     assert all(torch.equal(tensor, theirs[name]) for name, tensor in first.weights().items())
@@ -236,7 +236,7 @@ def test_perplexity_of_what_diverged_and_of_unknown_words(
     assert perplexity(2.7e8) == float("inf")
     assert perplexity(0) == 1
     run = tmp_path / "run"
-    train(tiny(steps=2), data, TEXT, run, device="cpu")
+    train_model(tiny(steps=2), data, TEXT, run, device="cpu")
     assert main(["evaluate", str(run), "--data", str(data), "--split", "valid"]) == 0
     assert " unknown)" in capsys.readouterr().out
     assert main(["evaluate", str(run), "--data", str(data), "--max-length", "0"]) == 1
@@ -248,7 +248,7 @@ def test_perplexity_of_what_diverged_and_of_unknown_words(
 
 def test_several_processes_share_what_is_carried(data: Path, tmp_path: Path) -> None:
     """Each holds the caches of its own batches, and a checkpoint those of all."""
-    train(tiny(accumulate=2, steps=4), data, TEXT, tmp_path / "run", device="cpu")
+    train_model(tiny(accumulate=2, steps=4), data, TEXT, tmp_path / "run", device="cpu")
     state = checkpoint.load_tensors(tmp_path / "run" / "checkpoints" / "step-00000004" / checkpoint.TRAINING)
     held = {name: tensor for name, tensor in state.items() if name.startswith("carried.")}
     assert sorted(held) == [f"carried.{number}.{layer}" for number in range(2) for layer in range(2)]
@@ -260,5 +260,5 @@ def test_several_processes_share_what_is_carried(data: Path, tmp_path: Path) -> 
         (tiny(accumulate=2, steps=6, block=5), "train.block is 5, and .* began with"),
     ):
         with pytest.raises(LiteNmtError, match=message):
-            train(wrong, None, TEXT, tmp_path / "run", True, "cpu")
+            train_model(wrong, None, TEXT, tmp_path / "run", True, "cpu")
     assert (tmp_path / "run" / "run.json").read_bytes() == settings  # what is refused changes nothing

@@ -22,7 +22,7 @@ from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
 from lite_nmt.train.metrics import read_metrics
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 from lite_nmt.train.trainer import Trainer, saved_checkpoints
 from lite_nmt.train.translation import TranslationTrainer
 
@@ -43,7 +43,7 @@ def test_a_run_leaves_all_that_it_promises(
     tiny: Tiny, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # whose state is the caller's
-    result = train(tiny(keep=2), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    result = train_model(tiny(keep=2), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     assert result.step == 12
     saved = checkpoint.load(result.model)
     assert saved.languages == LANGUAGES
@@ -66,7 +66,7 @@ def test_a_run_leaves_all_that_it_promises(
 def test_a_resumed_run_is_the_same_bit_for_bit(
     tiny: Tiny, corpus: Path, tmp_path: Path, recipe: dict[str, object]
 ) -> None:
-    train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "whole", device="cpu")
+    train_model(tiny(**recipe), corpus, LANGUAGES, tmp_path / "whole", device="cpu")
 
     class Killed(Exception):
         pass
@@ -81,8 +81,8 @@ def test_a_resumed_run_is_the_same_bit_for_bit(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "update", dies)
         with pytest.raises(Killed):
-            train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "broken", device="cpu")
-    result = train(tiny(**recipe), None, LANGUAGES, tmp_path / "broken", resume=True, device="cpu")
+            train_model(tiny(**recipe), corpus, LANGUAGES, tmp_path / "broken", device="cpu")
+    result = train_model(tiny(**recipe), None, LANGUAGES, tmp_path / "broken", resume=True, device="cpu")
     assert same_weights(result.model, tmp_path / "whole" / "model")
     assert losses(tmp_path / "broken") == losses(tmp_path / "whole")
 
@@ -130,7 +130,7 @@ def test_kill_minus_nine_loses_no_more_than_the_steps_since_the_last_checkpoint(
     done = subprocess.run(command(*arguments, "--resume"), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "resuming at step" in done.stderr
-    train(tiny(steps=60, save_every=2, valid_every=1000), corpus, LANGUAGES, tmp_path / "whole", device="cpu")
+    train_model(tiny(steps=60, save_every=2, valid_every=1000), corpus, LANGUAGES, tmp_path / "whole", device="cpu")
     assert same_weights(run / "model", tmp_path / "whole" / "model")
 
 
@@ -147,7 +147,7 @@ def test_two_processes_train_what_one_does_with_twice_the_accumulation(
     launch = torchrun("--standalone", "--nproc-per-node=2")
     done = subprocess.run([*launch, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr
-    train(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
+    train_model(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
     assert len(losses(two)) == 20
     assert losses(two) == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
 
@@ -163,7 +163,7 @@ def test_nodes_join_by_rendezvous(tiny: Tiny, corpus: Path, tmp_path: Path) -> N
     for process in nodes:
         _, errors = process.communicate(timeout=240)
         assert process.returncode == 0, errors
-    train(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
+    train_model(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
 
 
@@ -195,7 +195,7 @@ def test_a_killed_worker_is_restarted_from_the_last_checkpoint(tiny: Tiny, corpu
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 0, output
     assert "resuming at step" in output
-    train(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
+    train_model(tiny(**recipe, accumulate=2), corpus, LANGUAGES, tmp_path / "one", device="cpu")
     assert losses(run) == pytest.approx(losses(tmp_path / "one"), abs=1e-4)
 
 
@@ -206,20 +206,20 @@ def children(pid: int) -> list[int]:
 
 def test_training_stops_when_validation_does_not_improve(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
     recipe = {"lr": 0.0, "warmup": 0, "valid_every": 1, "stop_on": "loss", "patience": 2, "finish": "best"}
-    result = train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    result = train_model(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     assert result.step == 3
     assert same_weights(result.model, tmp_path / "run" / "best")
 
 
 def test_a_run_folder_is_not_overwritten(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
-    train(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    train_model(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     with pytest.raises(LiteNmtError, match="already holds a run; add --resume"):
-        train(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+        train_model(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
 
 
 def test_nothing_to_resume_is_said(tiny: Tiny, tmp_path: Path) -> None:
     with pytest.raises(LiteNmtError, match="holds no run to resume"):
-        train(tiny(), None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
+        train_model(tiny(), None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
     assert not (tmp_path / "run").exists()
 
 
@@ -227,7 +227,7 @@ def test_a_changed_recipe_is_kept_from_then_on(
     tiny: Tiny, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    train(tiny(steps=2), corpus, LANGUAGES, run, device="cpu")
+    train_model(tiny(steps=2), corpus, LANGUAGES, run, device="cpu")
     resume = ["train", "--out", str(run), "--device", "cpu", "--resume"]
     assert main([*resume, "--set", "train.steps=4"]) == 0
     assert main([*resume, "--json"]) == 0
@@ -246,13 +246,13 @@ def test_a_changed_recipe_is_kept_from_then_on(
         assert sentence in capsys.readouterr().err
     unigram = from_dict(Config, merge(tiny(steps=6).to_dict(), {"vocabulary": {"kind": "unigram"}}))
     with pytest.raises(LiteNmtError, match="has another vocabulary"):
-        train(unigram, corpus, LANGUAGES, run, resume=True, device="cpu")
+        train_model(unigram, corpus, LANGUAGES, run, resume=True, device="cpu")
 
 
 def test_an_early_stop_stays_stopped(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
     recipe = {"lr": 0.0, "warmup": 0, "valid_every": 1, "stop_on": "bleu", "patience": 1}
-    assert train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", device="cpu").step == 2
-    assert train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", resume=True, device="cpu").step == 2
+    assert train_model(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", device="cpu").step == 2
+    assert train_model(tiny(**recipe), corpus, LANGUAGES, tmp_path / "run", resume=True, device="cpu").step == 2
 
 
 def contents(folder: Path) -> dict[Path, tuple[int, bytes]]:
@@ -262,9 +262,9 @@ def contents(folder: Path) -> dict[Path, tuple[int, bytes]]:
 
 def test_a_finished_run_stays_as_it_is(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    first = train(tiny(), corpus, LANGUAGES, run, device="cpu")
+    first = train_model(tiny(), corpus, LANGUAGES, run, device="cpu")
     before = contents(run)
-    again = train(tiny(), None, LANGUAGES, run, resume=True, device="cpu")
+    again = train_model(tiny(), None, LANGUAGES, run, resume=True, device="cpu")
     assert contents(run) == before
     assert (again.step, again.metrics) == (first.step, first.metrics)
     # Killed after the last step, and before there was a model, or in place of the one of fewer steps.
@@ -274,11 +274,11 @@ def test_a_finished_run_stays_as_it_is(tiny: Tiny, corpus: Path, tmp_path: Path)
         shutil.rmtree(run / "model")
         if left == "older":
             shutil.copytree(run / "checkpoints" / "step-00000008", run / "model")
-        assert train(tiny(), None, LANGUAGES, run, resume=True, device="cpu").metrics == first.metrics
+        assert train_model(tiny(), None, LANGUAGES, run, resume=True, device="cpu").metrics == first.metrics
         assert same_weights(run / "model", kept / "model")
         shutil.rmtree(run)
     # Another end of the same training is asked for.
-    train(tiny(finish="last"), None, LANGUAGES, kept, resume=True, device="cpu")
+    train_model(tiny(finish="last"), None, LANGUAGES, kept, resume=True, device="cpu")
     assert same_weights(kept / "model", kept / "checkpoints" / "step-00000012")
 
 
@@ -288,8 +288,8 @@ def test_what_was_told_before_the_first_checkpoint_is_told_once(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "save", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            train(tiny(), corpus, LANGUAGES, tmp_path / "run", device="cpu")
-    train(tiny(), None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
+            train_model(tiny(), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    train_model(tiny(), None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
     assert [line["step"] for line in read_metrics(tmp_path / "run") if "loss" in line] == list(range(1, 13))
 
 
@@ -310,9 +310,9 @@ def test_a_run_may_go_on_by_another_measure(
         TranslationTrainer, "measure", lambda self, bleu: {**found, "valid_nll": float(nll[self.progress.step - 1])}
     )
     recipe = {"steps": 9, "valid_every": 1, "patience": 3, "finish": "best"}
-    assert train(tiny(**recipe, stop_on="bleu"), corpus, LANGUAGES, run, device="cpu").step == 4
+    assert train_model(tiny(**recipe, stop_on="bleu"), corpus, LANGUAGES, run, device="cpu").step == 4
     assert checkpoint.load(run / "best").step == 1
-    assert train(tiny(**recipe, stop_on="loss"), None, LANGUAGES, run, resume=True, device="cpu").step == end
+    assert train_model(tiny(**recipe, stop_on="loss"), None, LANGUAGES, run, resume=True, device="cpu").step == end
     assert checkpoint.load(run / "best").step == best
     assert checkpoint.load(run / "model").metrics["valid_nll"] == nll[end - 1]
 
@@ -323,9 +323,9 @@ def test_the_best_are_kept_from_when_they_are_asked_for(
     """They are the best of those that could be kept."""
     nll = [1.0, 4.0, 2.0, 3.0]
     monkeypatch.setattr(TranslationTrainer, "measure", lambda self, bleu: {"valid_nll": nll[self.progress.step - 1]})
-    train(tiny(steps=1, valid_every=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    train_model(tiny(steps=1, valid_every=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     recipe = tiny(steps=4, valid_every=1, finish="best")
-    train(recipe, None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
+    train_model(recipe, None, LANGUAGES, tmp_path / "run", resume=True, device="cpu")
     assert checkpoint.load(tmp_path / "run" / "best").step == 3
 
 
@@ -338,7 +338,7 @@ def test_what_an_interrupted_preparation_left_is_dropped(tiny: Tiny, corpus: Pat
     bare.mkdir()
     for name in ("train.de", "train.en"):
         (bare / name).write_bytes((corpus / name).read_bytes())
-    result = train(tiny(steps=1), bare, LANGUAGES, run, device="cpu")
+    result = train_model(tiny(steps=1), bare, LANGUAGES, run, device="cpu")
     assert result.metrics == {}
     assert not (run / "data" / "valid").exists()
     assert sorted(p.name for p in result.model.iterdir()) == ["checkpoint.json", "model.safetensors", "source.spm"]
@@ -351,7 +351,7 @@ def test_other_vocabularies_train_and_translate(
     config = tiny(steps=2)
     tie = "none" if vocabulary.get("joint") is False else "all"
     changed = merge(config.to_dict(), {"vocabulary": vocabulary, "model": {"tie": tie}})
-    result = train(from_dict(Config, changed), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    result = train_model(from_dict(Config, changed), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     assert (result.model / "target.spm").exists() == (tie == "none")
     assert len(Translator.load(result.model).translate(["Der Hund schläft.", ""])) == 2
 
@@ -365,7 +365,7 @@ def test_budgets_warn_and_can_be_overruled(
         asked.append(config)
         raise LiteNmtError("stop here")
 
-    monkeypatch.setattr("lite_nmt.train.run.train", stop)
+    monkeypatch.setattr("lite_nmt.train.run.train_model", stop)
     arguments = [
         "train",
         "--data",
@@ -385,11 +385,13 @@ def test_budgets_warn_and_can_be_overruled(
 
 def test_fp16_that_diverges_is_no_success(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(LiteNmtError, match="training diverged at step"):
-        train(tiny(precision="fp16", lr=100.0, warmup=0, steps=60), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+        train_model(
+            tiny(precision="fp16", lr=100.0, warmup=0, steps=60), corpus, LANGUAGES, tmp_path / "run", device="cpu"
+        )
 
 
 def test_speed_does_not_count_validation(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
-    train(tiny(log_every=4, valid_every=3), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    train_model(tiny(log_every=4, valid_every=3), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     lines = [line for line in read_metrics(tmp_path / "run") if "loss" in line]
     tokens = [line["tokens_per_second"] * line["seconds"] for line in lines]
     assert max(tokens) < 2 * min(tokens)  # about as many tokens between any two lines
@@ -397,7 +399,7 @@ def test_speed_does_not_count_validation(tiny: Tiny, corpus: Path, tmp_path: Pat
 
 def test_compiled_training_gives_the_same_losses(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
     recipe = {"steps": 3, "valid_every": 1000}
-    train(tiny(**recipe), corpus, LANGUAGES, tmp_path / "eager", device="cpu")
-    train(tiny(**recipe, compile=True), corpus, LANGUAGES, tmp_path / "compiled", device="cpu")
+    train_model(tiny(**recipe), corpus, LANGUAGES, tmp_path / "eager", device="cpu")
+    train_model(tiny(**recipe, compile=True), corpus, LANGUAGES, tmp_path / "compiled", device="cpu")
     # Dropout draws other numbers there, so only the scale can be compared.
     assert losses(tmp_path / "compiled") == pytest.approx(losses(tmp_path / "eager"), rel=0.05)

@@ -14,7 +14,7 @@ from lite_nmt.compress.structured import Plan, save_structured
 from lite_nmt.config import Config
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 from lite_nmt.train.trainer import Trainer, saved_checkpoints
 
 LANGUAGES = ("de", "en")
@@ -25,7 +25,7 @@ SETTINGS = ["train.steps=2", "train.valid_every=9", "train.valid_bleu=false"]
 def pruned(tiny: Callable[..., Config], corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained model, pruned."""
     folder = tmp_path_factory.mktemp("start")
-    train(tiny(steps=6), corpus, LANGUAGES, folder / "run", device="cpu")
+    train_model(tiny(steps=6), corpus, LANGUAGES, folder / "run", device="cpu")
     plan = Plan(heads=0.5, ffn=0.25, conv_channels=0.5, decoder_layers=1)
     return save_structured(checkpoint.load(folder / "run"), plan, folder / "pruned").folder
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_that_is_none(corpus: Path, tmp_path: Path, capsys: pytest.
 def test_a_run_that_started_otherwise(
     pruned: Path, tiny: Callable[..., Config], corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
+    train_model(tiny(steps=1), corpus, LANGUAGES, tmp_path / "run", device="cpu")
     assert main(command(tmp_path / "run", "--resume", "--init", pruned)) == 1
     assert "was started without --init; resume it without --init." in capsys.readouterr().err
 
@@ -104,4 +104,4 @@ def test_another_model_is_refused_from_python_too(
     pruned: Path, tiny: Callable[..., Config], corpus: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(LiteNmtError, match=r"model\.encoder\.kept_heads is \[\], but "):
-        train(tiny(), corpus, LANGUAGES, tmp_path / "run", device="cpu", init=pruned)
+        train_model(tiny(), corpus, LANGUAGES, tmp_path / "run", device="cpu", init=pruned)

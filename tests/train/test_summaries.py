@@ -16,7 +16,7 @@ from lite_nmt.data.vocabulary import EOS, Vocabulary
 from lite_nmt.decode.translator import Translator
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
-from lite_nmt.train.run import train
+from lite_nmt.train.run import train_model
 
 STACK = {"layers": 1, "heads": 2, "conv_heads": 2, "kernels": [3], "ffn": 16}
 TINY: dict[str, Any] = {
@@ -45,7 +45,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("summaries") / "run"
-    train(from_dict(Config, TINY), data, ("src", "tgt"), out, device="cpu")
+    train_model(from_dict(Config, TINY), data, ("src", "tgt"), out, device="cpu")
     return out
 
 

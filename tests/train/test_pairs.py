@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lite_nmt.data.encoded import Encoded
-from lite_nmt.data.pairs import find_pairs, need_pairs
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.models import checkpoint
+from lite_nmt.train.pairs import find_pairs, need_pairs
 
 
 def test_pairs_lie_in_the_run(trained: Path, tmp_path: Path) -> None:
