@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from lite_nmt.config import Config, DecodeConfig
 from lite_nmt.data.lines import clean
@@ -53,7 +54,7 @@ class Translation:
 
 
 class Translator:
-    """A model in the engine that runs it, its vocabulary, and how it likes to search."""
+    """A model in the engine that runs it, its vocabulary, and its settings for the search."""
 
     def __init__(self, config: Config, vocabulary: Vocabulary, engine: Engine, languages: tuple[str, str]) -> None:
         self.config, self.vocabulary, self.engine, self.languages = config, vocabulary, engine, languages
@@ -87,20 +88,23 @@ class Translator:
         return cls(saved.config, saved.vocabulary, PyTorchEngine.load(saved, device, threads), saved.languages)
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a text is an Iterable of texts too, but taken as one line
-        self, lines: str, decode: DecodeConfig | None = None, batch_tokens: int = 4096
+    def translate(
+        self, lines: str, decode: DecodeConfig | None = None, batch_tokens: int = 4096, **search: Any
     ) -> str: ...
     @overload
     def translate(
-        self, lines: Iterable[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+        self, lines: Iterable[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096, **search: Any
     ) -> list[str]: ...
     def translate(
-        self, lines: Iterable[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096
+        self, lines: Iterable[str], decode: DecodeConfig | None = None, batch_tokens: int = 4096, **search: Any
     ) -> str | list[str]:
-        """The best translation of one line, or of each of several, in their order."""
+        """The best translation of one line, or of each of several, in their order.
+
+        The arguments are :meth:`translate_all`'s: ``translate(lines, beam=1)`` searches greedily.
+        """
         if isinstance(lines, str):
-            return self.translate_all([lines], decode, batch_tokens)[0].text
-        return [translation.text for translation in self.translate_all(lines, decode, batch_tokens)]
+            return self.translate_all([lines], decode, batch_tokens, **search)[0].text
+        return [translation.text for translation in self.translate_all(lines, decode, batch_tokens, **search)]
 
     def translate_all(
         self,
@@ -109,6 +113,7 @@ class Translator:
         batch_tokens: int = 4096,
         nbest: int = 1,
         alignments: bool = False,
+        **search: Any,
     ) -> list[Translation]:
         """Translate with all that is known of the result.
 
@@ -118,6 +123,7 @@ class Translator:
             batch_tokens: source tokens at once, padding included; it changes speed and memory, not results.
             nbest: candidates a line, at most the beam. A line may have fewer, never none.
             alignments: say for each target piece which source piece the last layer looked at most.
+            search: fields of :class:`DecodeConfig`, laid over ``decode``: ``beam=1``, ``length_penalty=1.0``.
 
         Warns:
             UserWarning: a line is longer than any the model saw in training, and is translated in parts, or summarised
@@ -129,7 +135,7 @@ class Translator:
         """
         if isinstance(lines, str):
             raise LiteNmtError("lines is a text, and each letter would be a line; give a list, or call translate().")
-        decode = self.config.decode if decode is None else decode
+        decode = dataclasses.replace(decode or self.config.decode, **search)
         texts = [clean(line) for line in lines]
         tokens = self.vocabulary.encode_source(texts)
         limit, summarizes = longest(self.config), self.config.task == "summarize"

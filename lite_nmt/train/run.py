@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from lite_nmt.train.start import starting_point
 from lite_nmt.train.tasks import TASKS
 from lite_nmt.train.trainer import Trainer, saved_checkpoints
 
+StrPath = str | os.PathLike[str]
+
 
 @dataclass(frozen=True)
 class Result:
@@ -37,38 +40,41 @@ class Result:
 
 def train_model(
     config: Config,
-    data: Path | None,
+    data: StrPath | None,
     languages: tuple[str, str],
-    run: Path,
+    run: StrPath,
     resume: bool = False,
     device: str = "auto",
-    teacher: Path | None = None,
-    init: Path | None = None,
+    teacher: StrPath | None = None,
+    init: StrPath | None = None,
 ) -> Result:
     """Train a model into ``run``, or go on with the one that is there.
 
     Args:
         config: on resumption its model must be the run's; recipe and search may differ, and are kept from then on.
         data: a folder with ``train.*`` and, if there is one, ``valid.*``; a prepared run needs none.
+        languages: the endings of the source's and the target's files.
         teacher: a checkpoint or run for word-level distillation, see ``train.distill_weight``; a prepared run knows it.
         init: a checkpoint to start from, whose model and vocabulary ``config`` must have; a prepared run knows its own.
 
     Raises:
         LiteNmtError: the data or the teacher cannot be used, the run folder is taken, or there is nothing to resume.
     """
+    folder = Path(run)
+    given, taught, begun = (None if path is None else Path(path) for path in (data, teacher, init))
     processes = Processes(find_device(device))
-    metrics = Metrics(run, processes.first)
+    metrics = Metrics(folder, processes.first)
     try:
         resume = resume or processes.restarted
         refusal = None
         if processes.first:
             try:
-                _start(config, data, languages, run, resume, metrics, teacher, init)
+                _start(config, given, languages, folder, resume, metrics, taught, begun)
             except LiteNmtError as error:
                 refusal = error
         if processes.agree(refusal is not None):
             raise refusal or LiteNmtError("the first process could not start the run.")
-        return _continue(run, resume, processes, metrics)
+        return _continue(folder, resume, processes, metrics)
     finally:
         processes.close()
 

@@ -1,0 +1,70 @@
+"""From a checkpoint's folder to a bundle: finds what it is to be measured on, then writes it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from lite_nmt.errors import LiteNmtError
+from lite_nmt.export.bundle import Bundle, check_out
+from lite_nmt.export.export import export
+from lite_nmt.export.language import export_language_model, find_text
+from lite_nmt.models import checkpoint
+from lite_nmt.train.pairs import find_pairs, need_pairs
+
+SENTENCES = 1000
+
+
+def export_model(
+    model: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    to: str = "onnx",
+    precision: str = "fp32",
+    data: str | os.PathLike[str] | None = None,
+    sentences: int | None = None,
+    shortlist: int | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Bundle:
+    """Write a bundle of a checkpoint of any task, if it does what the checkpoint does.
+
+    Args:
+        model: folder of a run or a checkpoint.
+        out: a folder, or a file that ends in .zip; what is there is replaced once the new one is whole.
+        to: ``onnx``, ``executorch`` or ``all``.
+        precision: ``fp32``, ``int8``, or ``kmeans`` for a compressed checkpoint.
+        data: a folder with ``valid.*`` and, for a shortlist, ``train.*``; None takes those of the run.
+        sentences: the first validation pairs, on which it is measured; None: 1,000.
+        shortlist: search among so many likeliest target types of each source type, and the most frequent ones.
+        say: is told how far it is.
+
+    Raises:
+        LiteNmtError: the bundle disagrees with the checkpoint, and was not written; it cannot be made or written; or an
+            argument changes nothing.
+    """
+    saved, target, folder = checkpoint.load(Path(model)), Path(out), None if data is None else Path(data)
+    check_out(target)  # and not only once the training side is aligned
+    if saved.config.task == "lm":
+        measured = precision == "int8"
+        idle = {"sentences": sentences, "shortlist": shortlist, "data": None if measured else data}
+        for name, value in idle.items():
+            if value is not None:
+                what = "a language model" if measured else "a language model in fp32, which is measured on nothing"
+                raise LiteNmtError(f"{name} is {value}, which is not for {what}; leave it out.")
+        return export_language_model(saved, target, precision, find_text(saved, folder) if measured else None, to)
+    if shortlist is not None and to != "onnx":
+        raise LiteNmtError(f"a shortlist is for ONNX alone; leave it out, or export to onnx, not to {to}.")
+    with tempfile.TemporaryDirectory() as scratch:
+        pairs = (need_pairs if folder else find_pairs)(saved, "valid", folder, Path(scratch))
+        if sentences is not None and not pairs:
+            raise LiteNmtError(f"sentences is {sentences}, and there are no validation pairs; give --data.")
+        table = None
+        if shortlist is not None:
+            from lite_nmt.export.shortlist import build
+
+            say("aligning the training side")
+            table = build(saved, need_pairs(saved, "train", folder, Path(scratch)), shortlist)
+        some = pairs and pairs.first(sentences or SENTENCES)
+        return export(saved, target, to=to, precision=precision, pairs=some, shortlist=table, say=say)
