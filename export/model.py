@@ -47,12 +47,12 @@ def export_model(
     saved, target, folder = checkpoint.load(Path(model)), Path(out), None if data is None else Path(data)
     check_out(target)  # and not only once the training side is aligned
     if saved.config.task == "lm":
-        measured = precision == "int8"
-        idle = {"sentences": sentences, "shortlist": shortlist, "data": None if measured else data}
-        for name, value in idle.items():
+        for name, value in (("sentences", sentences), ("shortlist", shortlist)):
             if value is not None:
-                what = "a language model" if measured else "a language model in fp32, which is measured on nothing"
-                raise LiteNmtError(f"{name} is {value}, which is not for {what}; leave it out.")
+                raise LiteNmtError(f"{name} is {value}, which is not for language models; leave it out.")
+        measured = precision == "int8"
+        if folder and not measured:
+            raise LiteNmtError(f"data is {folder}, and a language model in {precision} is measured on no text.")
         return export_language_model(saved, target, precision, find_text(saved, folder) if measured else None, to)
     if shortlist is not None and to != "onnx":
         raise LiteNmtError(f"a shortlist is for ONNX alone; leave it out, or export to onnx, not to {to}.")

@@ -174,7 +174,7 @@ def test_what_cannot_be_exported_is_refused(
     (tmp_path / "mine.zip").write_bytes(b"mine")
     aligned = ("--shortlist", 3, "--data", corpus)
     assert "is no bundle" in refused(capsys, "export", teacher, *aligned, "--out", tmp_path / "mine.zip")
-    assert "not executorch" in refused(capsys, "export", teacher, *aligned, *out, "--to", "executorch")
+    assert "not to executorch" in refused(capsys, "export", teacher, *aligned, *out, "--to", "executorch")
     for option in (("--precision", "fp16"), ("--shortlist", "0"), ("--sentences", "-1"), ()):
         with pytest.raises(SystemExit) as usage:
             main(["export", str(teacher), *(() if not option else map(str, out)), *option])

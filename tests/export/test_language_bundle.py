@@ -80,7 +80,7 @@ def test_a_bundle_does_what_the_checkpoint_does(
         (["--precision", "int8"], "there is none; give --data"),
         (["--precision", "int8", "--data", str(tmp_path / "none")], "cannot read"),
         (["--precision", "kmeans"], "must be fp32 or int8"),
-        (["--shortlist", "5"], "without a shortlist"),
+        (["--shortlist", "5"], "shortlist is 5, which is not for language models"),
     ):
         assert main(["export", str(saved), "--out", str(out), *wrong]) == 1
         assert sentence in capsys.readouterr().err
