@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lite_nmt.compress.units import Group, Weights, only_layers
 from lite_nmt.config import Config
-from lite_nmt.data.batches import batches, sorted_batches
+from lite_nmt.data.batches import fixed_order, gather
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.evaluate.pairs import negative_log_likelihood
 from lite_nmt.models.checkpoint import restore
@@ -68,8 +68,8 @@ class LossIncrease:
         """One pass forward and back over the pairs."""
         model = _model(config, weights).requires_grad_(False)
         found = [torch.zeros(group.units if group.kind == "heads" else group.channels) for group in among]
-        for indices in sorted_batches(self.pairs, BATCH_TOKENS):
-            batch = batches(self.pairs, indices)
+        for indices in fixed_order(self.pairs, BATCH_TOKENS):
+            batch = gather(self.pairs, indices)
             gates = [torch.ones(len(batch.source), 1, group.channels, requires_grad=True) for group in among]
             hooks = [
                 model.get_submodule(f"{group.module}.out").register_forward_pre_hook(_gating(gate))

@@ -118,7 +118,7 @@ def translations(saved: Checkpoint, train: Encoded, most: int, device: str | tor
     from rich.console import Console
     from rich.progress import Progress
 
-    from lite_nmt.data.batches import batches, sorted_batches
+    from lite_nmt.data.batches import fixed_order, gather
 
     model, types = saved.model(device), saved.config.vocabulary.target
     total = min(most, len(train))
@@ -127,9 +127,9 @@ def translations(saved: Checkpoint, train: Encoded, most: int, device: str | tor
     with torch.inference_mode(), Progress(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("aligning", total=total)
         done = 0
-        for sentences in sorted_batches(train, BATCH_TOKENS):
+        for sentences in fixed_order(train, BATCH_TOKENS):
             sentences = sentences[: total - done]
-            batch = batches(train, sentences).to(torch.device(device))
+            batch = gather(train, sentences).to(torch.device(device))
             memory = model.memory(model.encode(batch.source, batch.keep))
             attention = model.alignment(batch.target, memory, batch.keep)  # B T S
             counted = (attention >= LEAST) & (batch.labels != PAD).unsqueeze(-1)

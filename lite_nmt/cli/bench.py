@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lite_nmt.cli.console import say, show
 from lite_nmt.cli.options import positive, refuse
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _host(args: argparse.Namespace) -> int:
         entries = _entries(args, Path(scratch), pytorch=True)
         decode = {} if args.beam is None else {"beam": args.beam}
         results = measure(
-            entries, lines, references=references, decode=decode, threads=args.threads, rounds=args.rounds, say=_say
+            entries, lines, references=references, decode=decode, threads=args.threads, rounds=args.rounds, say=say
         )
     if args.json:
         about = {"threads": args.threads, "sentences": len(lines), "beam": args.beam, "rounds": args.rounds}
@@ -98,7 +98,7 @@ def _emulated(args: argparse.Namespace) -> int:
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         for entry in _entries(args, Path(scratch), pytorch=False):
-            _say(f"counting {entry.name}")
+            say(f"counting {entry.name}")
             beam = [] if args.beam is None else [str(args.beam)]
             counts = count(emulator, "lite_nmt.bench.guest:subject", [entry.kind, entry.path, *beam], lines)
             here = translations(entry, lines, args.beam)
@@ -233,7 +233,6 @@ def entries_of(target: str, peer: str | None, scratch: Path, pytorch: bool = Tru
 def _print(results: Sequence[Result], threads: int) -> None:
     from rich.table import Table
 
-    from lite_nmt.cli.console import show
     from lite_nmt.profiling.budget import quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
@@ -268,7 +267,6 @@ def _print(results: Sequence[Result], threads: int) -> None:
 def _print_emulated(rows: Sequence[tuple[Entry, Counts, Estimate, list[Difference]]], count: int) -> None:
     from rich.table import Table
 
-    from lite_nmt.cli.console import show
     from lite_nmt.profiling.budget import quantity
 
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
@@ -305,7 +303,3 @@ def _print_emulated(rows: Sequence[tuple[Entry, Counts, Estimate, list[Differenc
 
 def _spread(of: Spread) -> str:
     return f"{of.median:.2f} [{of.low:.2f}, {of.high:.2f}]"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)

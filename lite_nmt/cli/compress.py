@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lite_nmt.cli.console import say
 from lite_nmt.cli.options import positive
 from lite_nmt.cli.structured_options import add_structured_options, importance_from, plan_from
 
@@ -237,7 +238,7 @@ def _measure(args: argparse.Namespace, saved: Checkpoint, scratch: Path) -> int:
     pairs = need_pairs(saved, "valid", args.data, scratch).first(args.sentences)
     validation = Validation(saved, pairs, args.bleu, device(args.device))
     model = saved.model()
-    curves = measure(numbers(model), matrices(model), validation, args.init, _say)
+    curves = measure(numbers(model), matrices(model), validation, args.init, say)
     curves.save(args.out, {"checkpoint": str(args.checkpoint), "pairs": len(pairs), "init": args.init})
     chosen = _allocate(args, saved, curves, _config(args))
     if args.json:
@@ -294,11 +295,7 @@ def _allocate(args: argparse.Namespace, saved: Checkpoint, curves: Curves, confi
         return {}
     size = _bytes(args.target_size)
     # Fine-tuning spreads the weights a little, and so their codes.
-    return within(saved, curves, config, int(0.99 * size) if args.finetune_steps else size, _say)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    return within(saved, curves, config, int(0.99 * size) if args.finetune_steps else size, say)
 
 
 def _bytes(text: str) -> int:

@@ -1,7 +1,8 @@
-"""Where tables are printed."""
+"""Where tables are printed, and what is said beside them."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ def console() -> Console:
     if not output.is_terminal:
         output.width = 1000
     return output
+
+
+def say(text: str) -> None:
+    """Tell how far the work is, on standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def show(table: Table) -> None:

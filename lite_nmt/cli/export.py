@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
+from lite_nmt.cli.console import say
 from lite_nmt.cli.options import positive
 
 PRECISIONS = ("fp32", "int8", "kmeans")
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         data=args.data,
         sentences=args.sentences,
         shortlist=args.shortlist,
-        say=_say,
+        say=say,
     )
     if args.json:
         print(json.dumps({"bundle": str(args.out), **bundle.manifest}))
@@ -72,7 +72,3 @@ def run(args: argparse.Namespace) -> int:
         worth = f", perplexity {perplexity(nll['value']):.2f} on {nll['words']:,} validation words"
     print(f"{args.out}: {args.precision}, {bundle.size():,} bytes{worth}")
     return 0
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -42,8 +42,8 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
-def batches(encoded: Encoded, indices: Array) -> Batch:
-    """Gather sentences into one padded batch."""
+def gather(encoded: Encoded, indices: Array) -> Batch:
+    """Sentences as one padded batch."""
     source = _pad(encoded.source, encoded.source_starts, indices)
     labels = _pad(encoded.target, encoded.target_starts, indices)
     target = torch.cat([torch.full_like(labels[:, :1], BOS), labels[:, :-1]], 1)
@@ -85,6 +85,6 @@ def epoch_order(encoded: Encoded, batch_tokens: int, seed: int, epoch: int) -> I
             yield pool[cuts[b] : cuts[b + 1]]
 
 
-def sorted_batches(encoded: Encoded, batch_tokens: int) -> Iterator[Array]:
-    """Every sentence once, in a fixed order by length: for validation."""
+def fixed_order(encoded: Encoded, batch_tokens: int) -> Iterator[Array]:
+    """Sentence numbers of batches that hold each sentence once, always the same: for validation."""
     yield from epoch_order(encoded, batch_tokens, seed=0, epoch=0)

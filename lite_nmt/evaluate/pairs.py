@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from lite_nmt.config import DecodeConfig
-from lite_nmt.data.batches import batches, sorted_batches
+from lite_nmt.data.batches import fixed_order, gather
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.decode.pytorch import PyTorchEngine
@@ -40,8 +40,8 @@ def negative_log_likelihood(
     """
     device = model.target.weight.device
     total = torch.zeros((), device=device)
-    for indices in sorted_batches(pairs, batch_tokens):
-        total += translation_loss(model, batches(pairs, indices).to(device), dtype=dtype)[1]
+    for indices in fixed_order(pairs, batch_tokens):
+        total += translation_loss(model, gather(pairs, indices).to(device), dtype=dtype)[1]
     return float(total) / len(pairs.target)
 
 
@@ -58,7 +58,7 @@ def quality(write: Write, pairs: Encoded, vocabulary: Vocabulary, task: str, bat
         write: is given sentences of like length, of about ``batch_tokens`` together.
     """
     texts, references = [""] * len(pairs), [""] * len(pairs)
-    for indices in sorted_batches(pairs, batch_tokens):
+    for indices in fixed_order(pairs, batch_tokens):
         sources, targets = zip(*map(pairs.pair, indices), strict=True)
         for i, text, target in zip(indices, write(sources), targets, strict=True):
             texts[i], references[i] = text, vocabulary.decode(target)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lite_nmt.config import Config
-from lite_nmt.data.batches import Batch, batches, epoch_order
+from lite_nmt.data.batches import Batch, epoch_order, gather
 from lite_nmt.data.encoded import Array, Encoded
 from lite_nmt.data.vocabulary import PAD, Vocabulary
 from lite_nmt.evaluate.pairs import greedy, negative_log_likelihood, quality
@@ -75,7 +75,7 @@ class TranslationTrainer(Trainer):
             yield group, int(sum((starts[b + 1] - starts[b]).sum() for b in group))
 
     def batch_loss(self, batch: Array, number: int) -> tuple[Tensor, Tensor]:
-        found = batches(self.train_data, batch).to(self.device)
+        found = gather(self.train_data, batch).to(self.device)
         lesson = None if self.teacher is None else self.lesson(self.teacher, found)
         return translation_loss(self.model, found, self.recipe.label_smoothing, self.dtype, lesson)
 

@@ -15,7 +15,7 @@ from lite_nmt.compress.finetune import FineTuner, keep_zeros, share, sum_by_code
 from lite_nmt.compress.kmeans import Book, make_book
 from lite_nmt.compress.prune import matrices, prune
 from lite_nmt.compress.weights import Weights
-from lite_nmt.data.batches import batches
+from lite_nmt.data.batches import gather
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import PAD
 from lite_nmt.errors import LiteNmtError
@@ -102,7 +102,7 @@ def test_a_codebooks_gradient_is_the_derivative_of_the_loss_by_it(
     leaves = [torch.from_numpy(book.codebook.astype(np.float32)).requires_grad_() for book in books]
     for book, leaf in zip(books, leaves, strict=True):
         parameters |= {name: leaf[torch.from_numpy(codes.astype(np.int64))] for name, codes in book.codes.items()}
-    batch = batches(data, group[0])
+    batch = gather(data, group[0])
     torch.manual_seed(hash_seed(trainer.recipe.seed, 1, 0))
     hidden = functional_call(trainer.model, parameters, (batch.source, batch.keep, batch.target))
     real = batch.labels != PAD

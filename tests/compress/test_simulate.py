@@ -16,7 +16,7 @@ from lite_nmt.compress.prune import matrices
 from lite_nmt.compress.simulate import round_input, round_inputs, train_in_int8
 from lite_nmt.compress.validation import Validation
 from lite_nmt.compress.weights import Weights, numbers
-from lite_nmt.data.batches import batches
+from lite_nmt.data.batches import gather
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import PAD
 from lite_nmt.models import checkpoint
@@ -99,7 +99,7 @@ def test_every_product_sees_rounded_inputs(trainer: TranslationTrainer) -> None:
                 seen[name] = max(len(row.unique()) for row in inputs[0].detach())
 
             handles.append(module.register_forward_pre_hook(lambda m, i, name=name: note(m, i, name)))
-    batch = batches(trainer.train_data, np.arange(8))
+    batch = gather(trainer.train_data, np.arange(8))
     hidden = model(batch.source, batch.keep, batch.target)
     assert max(len(row.unique()) for row in hidden) <= 256
     linear = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
@@ -129,7 +129,7 @@ def test_an_update_moves_the_masters_by_the_gradient_at_the_rounded_weights(
     held = {name: w.copy() for name, w in numbers(trainer.model).items()}
 
     leaves = {name: torch.from_numpy(w).requires_grad_() for name, w in rounded.items()}
-    batch = batches(data, group[0])
+    batch = gather(data, group[0])
     torch.manual_seed(hash_seed(trainer.recipe.seed, 1, 0))
     hidden = functional_call(trainer.model, leaves, (batch.source, batch.keep, batch.target))
     real = batch.labels != PAD

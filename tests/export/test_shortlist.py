@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from lite_nmt.data.batches import batches
+from lite_nmt.data.batches import gather
 from lite_nmt.data.encoded import Encoded
 from lite_nmt.data.vocabulary import EOS, PAD
 from lite_nmt.errors import LiteNmtError
@@ -51,7 +51,7 @@ def test_counts_are_the_attention_of_each_pair_of_types(
     dense, network = np.zeros((types.source, types.target)), model.model()
     with torch.inference_mode():
         for i in range(len(pairs)):
-            one = batches(pairs, np.array([i]))
+            one = gather(pairs, np.array([i]))
             attention = network.alignment(one.target, network.memory(network.encode(one.source, one.keep)), one.keep)
             counted = torch.where(attention >= shortlist.LEAST, attention, 0)[0].double().numpy()
             np.add.at(dense, (one.source.numpy(), one.labels.numpy().T), counted)

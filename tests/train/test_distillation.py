@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 from lite_nmt.config import Config, DecodeConfig, merge
 from lite_nmt.config import from_dict as config_from_dict
-from lite_nmt.data.batches import batches, epoch_order
+from lite_nmt.data.batches import epoch_order, gather
 from lite_nmt.data.corpus import read_lines
 from lite_nmt.data.encoded import Array, Encoded
 from lite_nmt.data.vocabulary import PAD
@@ -277,7 +277,7 @@ def test_training_follows_the_teacher_with_dropout_off(
     torch.manual_seed(1)
     fresh, teacher = TranslationModel(student.config), checkpoint.load(ordinary).model()
     data = Encoded.open(tmp_path / "run" / "data" / "train")
-    batch = batches(data, next(epoch_order(data, 300, seed=1, epoch=0)))
+    batch = gather(data, next(epoch_order(data, 300, seed=1, epoch=0)))
     with torch.no_grad():
         ours, theirs = (m.project(m(batch.source, batch.keep, batch.target)).double() for m in (fresh, teacher))
     real = batch.labels != PAD

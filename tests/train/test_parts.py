@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from lite_nmt.config import TrainConfig, VocabularyConfig
-from lite_nmt.data.batches import batches, epoch_order
+from lite_nmt.data.batches import epoch_order, gather
 from lite_nmt.data.corpus import read_lines, sides
 from lite_nmt.data.encoded import Encoded, encode
 from lite_nmt.data.vocabulary import BOS, EOS, PAD, Vocabulary, train_vocabulary
@@ -88,7 +88,7 @@ def test_each_epoch_holds_every_sentence_once(encoded: tuple[Encoded, Vocabulary
 
 def test_batches_hold_the_corpus(corpus: Path, encoded: tuple[Encoded, Vocabulary]) -> None:
     data, vocabulary = encoded
-    batch = batches(data, np.array([3, 0, 7]))
+    batch = gather(data, np.array([3, 0, 7]))
     english = list(read_lines(corpus / "train.en"))
     for row, i in enumerate((3, 0, 7)):
         labels = [t for t in batch.labels[row].tolist() if t != PAD]
