@@ -80,6 +80,10 @@ def run(args: argparse.Namespace) -> int:
             "embeddings)",
             file=sys.stderr,
         )
+        if config.task == "summarize":
+            most = config.vocabulary.max_length, config.decode.max_length
+            spent = quantity(cost(config, *most).mult_adds())
+            print(f"{spent} Mult-Adds for {most[0]} to {most[1]} tokens, the longest of either", file=sys.stderr)
     check_budget(config, args, first)
     source, target = checkpoint.load(args.init).languages if args.init else ("de", "en")
     languages = (args.src or source, args.tgt or target)

@@ -92,7 +92,9 @@ def test_the_commands(data: Path, run: Path, tmp_path: Path, capsys: pytest.Capt
     start = ["train", "--task", "summarize", "--data", str(data), "--src", "src", "--tgt", "tgt", "--device", "cpu"]
     options = [part for text in (*sets, "model.width=16", "model.cross_heads=2") for part in ("--set", text)]
     assert main([*start, "--out", str(tmp_path / "run"), *options]) == 0
-    assert ", validation ROUGE-1/2/L " in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert ", validation ROUGE-1/2/L " in said.out
+    assert f"Mult-Adds for 12 to {TINY['decode']['max_length']} tokens" in said.err
     assert main(["evaluate", str(run), "--data", str(data)]) == 0
     said = capsys.readouterr()
     assert "ROUGE-L" in said.out
