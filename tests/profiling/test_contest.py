@@ -62,7 +62,7 @@ def test_each_is_trained_once_and_compared(
         assert result.predicted_ms == CortexA72().predict(saved.config)
         assert result.measured.median > 0
 
-    monkeypatch.setattr(module, "train", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(module, "train_model", lambda *_, **__: pytest.fail("trained again"))
     again = enter(candidates, corpus, tmp_path)
     assert [replace(r, measured=first[0].measured) for r in again] == [
         replace(r, measured=first[0].measured) for r in first
