@@ -94,7 +94,9 @@ def save_structured(saved: Checkpoint, plan: Plan, out: Path, importance: Import
     """
     config, weights = structured(saved.config, saved.weights(), plan, importance)
     if config == saved.config:
-        raise LiteNmtError(f"nothing of {saved.folder} would be removed; ask for more.")
+        raise LiteNmtError(
+            f"nothing of {saved.folder} would be removed; take larger shares, fewer layers or fewer Mult-Adds."
+        )
     checkpoint.save(out, config, saved.languages, saved.step, {}, saved.vocabulary, weights)
     return checkpoint.load(out)
 

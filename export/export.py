@@ -55,17 +55,9 @@ def export(
     Raises:
         LiteNmtError: the bundle disagrees with the checkpoint, and was not written; or it cannot be made or written.
     """
-    if precision not in CONVERSIONS:
-        raise LiteNmtError(f"precision is {precision!r}; it must be one of {', '.join(CONVERSIONS)}.")
-    if to not in TARGETS:
-        raise LiteNmtError(f"to is {to!r}; it must be one of {', '.join(TARGETS)}.")
-    if to != "onnx" and (precision == "kmeans" or shortlist):
-        raise LiteNmtError("codebooks and shortlists are for ONNX alone; leave them out, or export to onnx.")
+    check_choice(to, precision, shortlist is not None, bool(pairs))
     rounded = precision == "int8"
     exact = not rounded and shortlist is None
-    if not exact and not pairs:
-        what = "int8" if rounded else "a shortlist"
-        raise LiteNmtError(f"{what} is measured on validation pairs, and there are none; give --data.")
     bundle.check_out(out)
     model = saved.model()
     if precision == "kmeans":
@@ -98,6 +90,24 @@ def export(
             about |= measure(model, opened, engine, None if rounded else check, exact, pairs, say)
         bundle.save(out, about, saved.config, saved.languages, files)
     return bundle.load(out)
+
+
+def check_choice(to: str, precision: str, shortlist: bool, pairs: bool) -> None:
+    """Refuse what does not go together, before any work.
+
+    Raises:
+        LiteNmtError: there is no such target or precision, not of this target, or nothing to measure it on.
+    """
+    if precision not in CONVERSIONS:
+        raise LiteNmtError(f"precision is {precision!r}; it must be one of {', '.join(CONVERSIONS)}.")
+    if to not in TARGETS:
+        raise LiteNmtError(f"to is {to!r}; it must be one of {', '.join(TARGETS)}.")
+    if to != "onnx" and (precision == "kmeans" or shortlist):
+        what = "shortlists" if shortlist else "codebooks"
+        raise LiteNmtError(f"{what} are for ONNX alone; leave them out, or export to onnx, not to {to}.")
+    if not pairs and (precision == "int8" or shortlist):
+        what = "int8" if precision == "int8" else "a shortlist"
+        raise LiteNmtError(f"{what} is measured on validation pairs, and there are none; give --data.")
 
 
 def describe(saved: Checkpoint, precision: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lite_nmt.errors import LiteNmtError
 from lite_nmt.export.bundle import Bundle, check_out
-from lite_nmt.export.export import export
+from lite_nmt.export.export import check_choice, export
 from lite_nmt.export.language import export_language_model, find_text
 from lite_nmt.models import checkpoint
 from lite_nmt.train.pairs import find_pairs, need_pairs
@@ -44,6 +44,8 @@ def export_model(
         LiteNmtError: the bundle disagrees with the checkpoint, and was not written; it cannot be made or written; or an
             argument changes nothing.
     """
+    if sentences is not None and sentences < 1:
+        raise LiteNmtError(f"sentences is {sentences}; it must be at least 1.")
     saved, target, folder = checkpoint.load(Path(model)), Path(out), None if data is None else Path(data)
     check_out(target)  # and not only once the training side is aligned
     if saved.config.task == "lm":
@@ -52,19 +54,20 @@ def export_model(
                 raise LiteNmtError(f"{name} is {value}, which is not for language models; leave it out.")
         measured = precision == "int8"
         if folder and not measured:
-            raise LiteNmtError(f"data is {folder}, and a language model in {precision} is measured on no text.")
+            raise LiteNmtError(
+                f"data is {folder}, and a language model in {precision} is measured on no text; leave it out."
+            )
         return export_language_model(saved, target, precision, find_text(saved, folder) if measured else None, to)
-    if shortlist is not None and to != "onnx":
-        raise LiteNmtError(f"a shortlist is for ONNX alone; leave it out, or export to onnx, not to {to}.")
     with tempfile.TemporaryDirectory() as scratch:
         pairs = (need_pairs if folder else find_pairs)(saved, "valid", folder, Path(scratch))
         if sentences is not None and not pairs:
             raise LiteNmtError(f"sentences is {sentences}, and there are no validation pairs; give --data.")
+        check_choice(to, precision, shortlist is not None, bool(pairs))
         table = None
         if shortlist is not None:
             from lite_nmt.export.shortlist import build
 
             say("aligning the training side")
             table = build(saved, need_pairs(saved, "train", folder, Path(scratch)), shortlist)
-        some = pairs and pairs.first(sentences or SENTENCES)
+        some = pairs and pairs.first(SENTENCES if sentences is None else sentences)
         return export(saved, target, to=to, precision=precision, pairs=some, shortlist=table, say=say)

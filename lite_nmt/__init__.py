@@ -43,3 +43,7 @@ def __getattr__(name: str) -> Any:
     if name in _PLACES:
         return getattr(import_module(f"lite_nmt.{_PLACES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 import tomllib
@@ -31,16 +32,26 @@ def _choice(default: str, *choices: str) -> Any:
     return field(default=default, metadata={"choices": choices})
 
 
-def _check_limits(settings: Any, prefix: str = "") -> None:
-    """Refuse a number out of its range, or a word that is none of the choices; settings within settings too."""
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _check_values(settings: Any, prefix: str = "") -> None:
+    """Refuse a wrong type, a number out of its range, or a word that is none of the choices; settings within settings
+    too. Lists become tuples, and whole numbers floats where such are meant, as in a file."""
     for f in dataclasses.fields(settings):
-        value, name = getattr(settings, f.name), prefix + f.name
-        if dataclasses.is_dataclass(value):
-            _check_limits(value, f"{name}.")
-        elif isinstance(value, tuple):
-            for i, each in enumerate(value):
-                _check_limit(each, f"{name}[{i}]", f.metadata)
-        else:
+        hint, name, value = _hints(typing.cast(Any, type(settings)))[f.name], prefix + f.name, getattr(settings, f.name)
+        if dataclasses.is_dataclass(hint):
+            if not isinstance(value, typing.cast(type, hint)):
+                raise LiteNmtError(f"{name} is {value!r}; it must be a {typing.cast(type, hint).__name__}.")
+            _check_values(value, f"{name}.")
+            continue
+        value = _convert(hint, value, name)
+        object.__setattr__(settings, f.name, value)
+        for i, each in enumerate(value if isinstance(value, tuple) else ()):
+            _check_limit(each, f"{name}[{i}]", f.metadata)
+        if not isinstance(value, tuple):
             _check_limit(value, name, f.metadata)
 
 
@@ -52,6 +63,20 @@ def _check_limit(value: Any, name: str, limits: Mapping[str, Any]) -> None:
             raise LiteNmtError(f"{name} is {value!r}; it must be {reach}.")
     if "choices" in limits and value not in limits["choices"]:
         raise LiteNmtError(f"{name} is {value!r}; it must be one of {', '.join(limits['choices'])}.")
+
+
+def _convert(hint: Any, value: Any, name: str) -> Any:
+    if typing.get_origin(hint) is tuple:
+        item = typing.get_args(hint)[0]
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise LiteNmtError(f"{name} is {value!r}; it must be a list of numbers.")
+        return tuple(_convert(item, v, f"{name}[{i}]") for i, v in enumerate(value))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value) if abs(value) < 1e300 else math.copysign(math.inf, value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+        raise LiteNmtError(f"{name} is {value!r}; it must be {kinds[hint]}.")
+    return value
 
 
 @dataclass(frozen=True)
@@ -212,7 +237,7 @@ class DecodeConfig:
     no_repeat_ngram: int = _number(0, 0)
 
     def __post_init__(self) -> None:
-        _check_limits(self, "decode.")
+        _check_values(self, "decode.")
         if 0 < self.max_length < self.min_length:
             raise LiteNmtError(
                 f"decode.min_length is {self.min_length}, more than decode.max_length = {self.max_length}."
@@ -231,7 +256,7 @@ class Config:
     task: str = _choice("translate", *TASKS)
 
     def __post_init__(self) -> None:
-        _check_limits(self)
+        _check_values(self)
         _check_model(self.model, self.vocabulary, self.task)
         _check_task(self)
         if len(self.train.betas) != 2:
@@ -326,35 +351,19 @@ def from_dict(kind: type[T], data: Mapping[str, Any], where: str = "") -> T:
     """Build a config dataclass from plain data.
 
     Raises:
-        LiteNmtError: an unknown key (the nearest is suggested), a wrong type or a value out of range, by name.
+        LiteNmtError: an unknown key (the nearest is suggested), by name; and what the settings' own checks refuse.
     """
     if not isinstance(data, Mapping):
         raise LiteNmtError(f"{where or 'the configuration'} is {data!r}; it must be a table of keys and values.")
     fields = {f.name: f for f in dataclasses.fields(typing.cast(Any, kind))}
-    hints = typing.get_type_hints(kind)
     values: dict[str, Any] = {}
     for key, value in data.items():
         name = f"{where}.{key}" if where else key
         if key not in fields:
             raise LiteNmtError(f"unknown setting {name}{_suggest(key, list(fields))}.")
-        values[key] = _convert(hints[key], value, name)
+        hint = _hints(typing.cast(Any, kind))[key]
+        values[key] = from_dict(typing.cast(Any, hint), value, name) if dataclasses.is_dataclass(hint) else value
     return kind(**values)
-
-
-def _convert(hint: Any, value: Any, name: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return from_dict(typing.cast(type[Any], hint), value, name)
-    if typing.get_origin(hint) is tuple:
-        item = typing.get_args(hint)[0]
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            raise LiteNmtError(f"{name} is {value!r}; it must be a list of numbers.")
-        return tuple(_convert(item, v, f"{name}[{i}]") for i, v in enumerate(value))
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if abs(value) < 1e300 else math.copysign(math.inf, value)
-    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
-        raise LiteNmtError(f"{name} is {value!r}; it must be {kinds[hint]}.")
-    return value
 
 
 def _suggest(word: str, known: Sequence[str]) -> str:

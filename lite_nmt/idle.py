@@ -7,6 +7,7 @@ does no harm; but a person who sets what nothing reads believes in an effect tha
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -92,14 +93,22 @@ def idle(config: Config, *asked: Mapping[str, Any], before: Config | None = None
     return found
 
 
-def refuse_idle(config: Config, *asked: Mapping[str, Any], before: Config | None = None) -> None:
-    """Refuse what :func:`idle` finds.
+def refuse_idle(
+    config: Config, *asked: Mapping[str, Any], file: Mapping[str, Any] | None = None, before: Config | None = None
+) -> None:
+    """Refuse what :func:`idle` finds; of what a file holds, which may serve several models, only tell.
 
     Raises:
         LiteNmtError: the first of its sentences.
+
+    Warns:
+        UserWarning: for each setting of the file that does nothing.
     """
-    for sentence in idle(config, *asked, before=before).values():
-        raise LiteNmtError(sentence)
+    given = {name for table in asked for name in _names(table)}
+    for name, sentence in idle(config, file or {}, *asked, before=before).items():
+        if name in given:
+            raise LiteNmtError(sentence)
+        warnings.warn(sentence, stacklevel=2)
 
 
 COUNTED = ("task", "model", "vocabulary")
@@ -121,7 +130,7 @@ def _why(name: str, now: Mapping[str, Any]) -> tuple[Collection[str], str]:
     if name.endswith(".spans"):
         return (), "training finds out by itself"
     if name == "train.average" and now["train"]["average"] > now["train"]["keep"]:
-        return ("train.keep",), f"is more than train.keep = {now['train']['keep']}, the checkpoints that there will be"
+        return ("train.keep",), f"needs train.keep of as much, not {now['train']['keep']}"
     same = now["vocabulary"]["source"] == now["vocabulary"]["target"]
     if name == "vocabulary.source" and same and now["task"] != "lm":
         return (), ""  # the joint one's size, said of both sides

@@ -184,6 +184,9 @@ def test_examples_load() -> None:
             lambda: Config(model=ModelConfig(decoder=StackConfig(kernels=(3, 0)))),
             "model.decoder.kernels[1] is 0; it must be between 1 and 100000.",
         ),
+        (lambda: Config(train=TrainConfig(steps="5")), "train.steps is '5'; it must be a whole number."),  # type: ignore[arg-type]
+        (lambda: Config(model=3), "model is 3; it must be a ModelConfig."),  # type: ignore[arg-type]
+        (lambda: DecodeConfig(beam=2.5), "decode.beam is 2.5; it must be a whole number."),  # type: ignore[arg-type]
         (lambda: DecodeConfig(penalty="Power"), "decode.penalty is 'Power'; it must be one of"),
         (lambda: DecodeConfig(min_length=5, max_length=4), "decode.min_length is 5, more than decode.max_length = 4."),
     ],
@@ -192,3 +195,9 @@ def test_refused_in_python_too(made: Callable[[], object], message: str) -> None
     with pytest.raises(LiteNmtError) as refusal:
         made()
     assert message in str(refusal.value)
+
+
+def test_lists_and_whole_numbers_are_taken() -> None:
+    made = Config(train=TrainConfig(betas=[0.9, 0.98], lr=1))  # type: ignore[arg-type]
+    assert (made.train.betas, made.train.lr) == ((0.9, 0.98), 1.0)
+    assert made == from_dict(Config, {"train": {"betas": [0.9, 0.98], "lr": 1}})

@@ -56,7 +56,7 @@ def lay(preset: str, *settings: str) -> tuple[Config, dict[str, Any]]:
         (LITE, ["train.distill_weight=1", "train.label_smoothing=0.2"], "train.distill_weight is 1.0"),
         (LITE, ["train.patience=3"], 'train.stop_on is "none"'),
         (LITE, ["train.finish=best", "train.average=3"], 'train.finish is "best"'),
-        (LITE, ["train.average=11"], "train.average is 11, which is more than train.keep = 10"),
+        (LITE, ["train.average=11"], "train.average is 11, which needs train.keep of as much, not 10"),
         (LITE, ["vocabulary.source=99"], "vocabulary.source is 99, which does nothing where vocabulary.joint is true"),
         (TRANSFORMER, ["model.encoder.kernels=[3]"], 'model.encoder.mixer is "attention"'),
         (

@@ -92,20 +92,11 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps (%(default)s)")
 
 
-def decode_config(args: argparse.Namespace, base: DecodeConfig, scored: bool = False) -> DecodeConfig:
-    """The checkpoint's settings with those given laid over them, all checked.
-
-    Args:
-        scored: whether scores are told, and not only what is best by them.
-    """
+def decode_config(args: argparse.Namespace, base: DecodeConfig) -> DecodeConfig:
+    """The checkpoint's settings with those given laid over them, all checked."""
     import dataclasses
 
     from lite_nmt.config import DecodeConfig, from_dict
 
     given = {name: getattr(args, name) for name in DECODE if getattr(args, name) is not None}
-    decode = from_dict(DecodeConfig, dataclasses.asdict(base) | given, "decode")
-    if decode.beam == 1 and decode.penalty != "stepwise" and not scored:
-        refuse(args, "a beam of 1, which has no two lengths to weigh", ("length_penalty", "penalty"))
-    if not decode.length_penalty:
-        refuse(args, "a length penalty of 0", ("penalty",))
-    return decode
+    return from_dict(DecodeConfig, dataclasses.asdict(base) | given, "decode")

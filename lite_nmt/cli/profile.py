@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
     if args.target is None:
         raise LiteNmtError("name a preset, a configuration, a run, a bundle or an ONNX file; or give --reproduce.")
     if not (args.latency or args.modules):
-        refuse(args, "counting, but for --latency", ("threads",))
+        refuse(args, "counting, only for --latency", ("threads",))
     if args.budget is None:
-        refuse(args, "a count without --budget, which shows both", ("count",))
+        refuse(args, "a report without --budget, which shows both counts", ("count",))
     budget = parse_budget(args.budget) if args.budget is not None else None
     target = find_target(args.target, args.set)
     total, sizes = (_count if target.config else _count_graph)(target, args)

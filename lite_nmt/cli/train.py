@@ -121,7 +121,8 @@ def configuration(args: argparse.Namespace, teacher: Path | None) -> Config:
 
         before = checkpoint.load(args.init).config
     config = laid_over(args, before, overrides)
-    refuse_idle(config, *asked, before=before)
+    file, by_hand = asked
+    refuse_idle(config, by_hand, file=file, before=before)
     return config
 
 
@@ -192,7 +193,8 @@ def resumed_configuration(args: argparse.Namespace) -> Config:
     config = from_dict(Config, merge(before.to_dict(), *asked_settings(args)))
     if config.vocabulary != saved.asked:
         raise LiteNmtError("on --resume only train.* and decode.* may change; the vocabulary is made.")
-    refuse_idle(config, *asked_settings(args), before=before)
+    file, by_hand = asked_settings(args)
+    refuse_idle(config, by_hand, file=file, before=before)
     return dataclasses.replace(config, vocabulary=saved.config.vocabulary)
 
 

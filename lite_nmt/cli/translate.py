@@ -49,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
         inputs = open_inputs(stack, args.files)
         output = stack.enter_context(open_output(args.output, args.files))
         translator = Translator.load(args.checkpoint, args.device, args.threads)
-        scored = args.scores or args.json or args.nbest is not None
-        decode = decode_config(args, translator.config.decode, scored)
+        decode = decode_config(args, translator.config.decode)
         # Someone who types wants an answer to each line.
         buffer = args.buffer or (1 if any(stream.isatty() for _, stream in inputs) else _BUFFER)
         number = 0

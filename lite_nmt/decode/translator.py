@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from lite_nmt.config import Config, DecodeConfig
+from lite_nmt.config import Config, DecodeConfig, from_dict
 from lite_nmt.data.lines import clean
 from lite_nmt.data.vocabulary import Vocabulary
 from lite_nmt.decode.engine import Alignment, Engine
@@ -135,7 +135,7 @@ class Translator:
         """
         if isinstance(lines, str):
             raise LiteNmtError("lines is a text, and each letter would be a line; give a list, or call translate().")
-        decode = dataclasses.replace(decode or self.config.decode, **search)
+        decode = from_dict(DecodeConfig, dataclasses.asdict(decode or self.config.decode) | search, "decode")
         texts = [clean(line) for line in lines]
         tokens = self.vocabulary.encode_source(texts)
         limit, summarizes = longest(self.config), self.config.task == "summarize"

@@ -62,10 +62,10 @@ def tiling(taps: int, shared: int, aligned: int, most: int) -> Tiling:
 def _warps(backward: bool, mode: str, shared: int, cut: Tiling, full: bool) -> int:
     """As few as hold the tiles in registers: what all warps do alike, indices and waiting, is then done less often."""
     if cut.CHUNKS > 1:
-        return 8 if full or backward else 4
+        return 8 if full or (backward and (mode == "dynamic" or cut.SHARE > 64)) else 4
     if full:
         if backward:
-            return 8 if cut.TAPS > 8 or cut.SHARES > 1 else 2 if mode == "talk" else 4
+            return 8 if cut.TAPS > 8 or cut.SHARES > 1 else 4
         return 4 if cut.TAPS > 8 or cut.SHARES > 1 else 2
     if backward and cut.TAPS > 8:
         return 4 if mode == "dynamic" else 2

@@ -111,6 +111,7 @@ def _start(
             started = "without a teacher" if saved.teacher is None else "with another teacher"
             raise LiteNmtError(f"{run} was started {started}; resume it without --teacher, or choose another --out.")
         _need_teacher(config, saved.teacher is not None)
+        _need_best(config, run)
         changed = dataclasses.replace(saved.config, train=config.train, decode=config.decode)
         # The same teacher may have moved.
         place = saved.teacher if followed is None else Teacher.of(followed)
@@ -137,6 +138,18 @@ def _need_teacher(config: Config, there: bool) -> None:
         raise LiteNmtError(
             f"train.distill_weight is {config.train.distill_weight:g}, but the run has no teacher; start one with "
             "--teacher."
+        )
+
+
+def _need_best(config: Config, run: Path) -> None:
+    """The best weights are kept while training; once it is done there are none to choose."""
+    last = saved_checkpoints(run)[-1:]
+    done = last and int(last[0].name.removeprefix("step-")) >= config.train.steps
+    validated = (run / "data" / "valid").exists()
+    if config.train.finish == "best" and done and validated and not checkpoint.find(run / "best"):
+        raise LiteNmtError(
+            f'train.finish is "best", and {run} kept no best weights while it trained; choose "average" or "last", or '
+            "more train.steps."
         )
 
 
@@ -174,8 +187,8 @@ def finished(trainer: Trainer) -> dict[str, float] | None:
     if folder is None:
         return None
     saved, now = checkpoint.load(folder), trainer.config
-    due = trainer.progress.step, now.train, now.decode
-    return saved.metrics if (saved.step, saved.config.train, saved.config.decode) == due else None
+    due, had = ((c.train.finish, c.train.average, c.decode) for c in (now, saved.config))
+    return saved.metrics if saved.step == trainer.progress.step and due == had else None
 
 
 def finish(trainer: Trainer) -> dict[str, float]:

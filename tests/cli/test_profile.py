@@ -163,7 +163,7 @@ def test_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "batch 1, not 2" in refused(capsys, "demo", "--latency", "--batch", "2")
     assert "unknown setting model.widht" in refused(capsys, "demo", "--set", "model.widht=3")
     assert "--set changes a preset" in refused(capsys, tmp_path / "x.onnx", "--set", "model.width=3")
-    assert "--threads 1 is not for counting, but for --latency" in refused(capsys, "demo", "--threads", "1")
+    assert "--threads 1 is not for counting, only for --latency" in refused(capsys, "demo", "--threads", "1")
     assert "leave out demo" in refused(capsys, "demo", "--reproduce")
     with pytest.raises(SystemExit, match="2"):
         main(["profile", "demo", "--src-len", "0"])

@@ -403,3 +403,12 @@ def test_compiled_training_gives_the_same_losses(tiny: Tiny, corpus: Path, tmp_p
     train_model(tiny(**recipe, compile=True), corpus, LANGUAGES, tmp_path / "compiled", device="cpu")
     # Dropout draws other numbers there, so only the scale can be compared.
     assert losses(tmp_path / "compiled") == pytest.approx(losses(tmp_path / "eager"), rel=0.05)
+
+
+def test_the_best_cannot_be_asked_for_afterwards(tiny: Tiny, corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train_model(tiny(steps=2), corpus, LANGUAGES, run, device="cpu")
+    before = (run / "run.json").read_bytes()
+    with pytest.raises(LiteNmtError, match=r'train.finish is "best", and .* kept no best weights'):
+        train_model(tiny(steps=2, finish="best"), None, LANGUAGES, run, resume=True, device="cpu")
+    assert (run / "run.json").read_bytes() == before
