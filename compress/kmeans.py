@@ -43,7 +43,7 @@ class Book:
         return {name: values[codes] for name, codes in self.codes.items()}
 
 
-def make_book(tensors: Mapping[str, Floats], bits: int, init: str = "linear", seed: int = 0) -> Book:
+def make_book(tensors: Mapping[str, Floats], bits: int, init: str = "linear") -> Book:
     """Cluster the weights of some tensors around at most 2**bits values; exact zeros stay exactly zero.
 
     Args:
@@ -61,7 +61,7 @@ def make_book(tensors: Mapping[str, Floats], bits: int, init: str = "linear", se
     flat = np.concatenate([tensor.ravel() for tensor in tensors.values()])
     others = flat != 0
     zeros = not others.all()
-    values = np.unique(stored(centroids(flat[others], 2**bits - zeros, init, seed)))
+    values = np.unique(stored(centroids(flat[others], 2**bits - zeros, init)))
     exact = values.astype(np.float64)
     codes = np.zeros(flat.shape, np.uint8)
     codes[others] = np.searchsorted((exact[1:] + exact[:-1]) / 2, flat[others]) + zeros
